@@ -1,0 +1,1 @@
+//! Never compiled: cargo wants a target in a manifest that pins a dependency.
