@@ -46,6 +46,10 @@ fn run() -> Result<(), String> {
         emit::metadata(&source.dir, None);
         return Ok(());
     }
+    if let Some(jobs) = options.jobs {
+        // SAFETY: the build script has one thread. The cmake crate reads cargo's number of jobs from here.
+        unsafe { env::set_var("NUM_JOBS", jobs.to_string()) };
+    }
     let archives = native::build(&plan, &options, &target, &source, &package_dir, &out_dir)?;
     emit::link(&plan, &archives);
     emit::metadata(&source.dir, Some(&archives));

@@ -65,7 +65,7 @@ pub(crate) fn write_if_changed(path: &Path, text: &str) -> Result<(), String> {
 /// One line per declared function that the bindings contain: header, name, `current` or `deprecated`.
 fn functions(includes: &[PathBuf], bindings: &str) -> Result<String, String> {
     let bound: BTreeSet<&str> =
-        bindings.split("pub fn ").skip(1).filter_map(|rest| rest.split('(').next()).collect();
+        bindings.split("pub fn ").skip(1).filter_map(|rest| rest.split('(').next()).map(str::trim).collect();
     let mut lines = String::new();
     let mut seen = BTreeSet::new();
     for dir in includes {

@@ -111,6 +111,9 @@ fn run_cmake(
     if let Some(generator) = generator {
         config.generator(generator);
     }
+    if let Some(toolset) = plan.toolset {
+        config.generator_toolset(toolset);
+    }
     if let Some(launcher) = launcher {
         for language in ["C", "CXX", "CUDA", "HIP"] {
             config.define(format!("CMAKE_{language}_COMPILER_LAUNCHER"), &launcher);

@@ -346,13 +346,4 @@ mod tests {
         take_text(Some(Level::Warn), true, "no line break");
         assert_eq!(capture.finish(), ["one two three", "no line break"]);
     }
-
-    #[test]
-    fn a_panicking_sink_is_contained() {
-        let text = c"hello\n";
-        set_sink(|_: &Record<'_>| panic!("sink"));
-        // SAFETY: a NUL-terminated text, as upstream passes it.
-        unsafe { on_log(sys::GGML_LOG_LEVEL_ERROR, text.as_ptr(), FROM_LLAMA) };
-        reset();
-    }
 }

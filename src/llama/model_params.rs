@@ -379,8 +379,8 @@ mod tests {
         assert_eq!(list.len(), 2);
         assert_eq!(list[1].key[0], 0);
         for bad in [("", "x".to_owned()), ("k", "x".repeat(128)), ("k", "a\0b".to_owned())] {
-            metadata_overrides(&[(bad.0.to_owned(), MetadataOverride::Str(bad.1))]).unwrap_err();
+            assert!(metadata_overrides(&[(bad.0.to_owned(), MetadataOverride::Str(bad.1))]).is_err());
         }
-        metadata_overrides(&[("k".repeat(128), MetadataOverride::Int(1))]).unwrap_err();
+        assert!(metadata_overrides(&[("k".repeat(128), MetadataOverride::Int(1))]).is_err());
     }
 }

@@ -13,9 +13,8 @@ fn main() -> io::Result<()> {
     for sub in ["models", "vocabs", "splits", "broken", "broken-adapters", "broken-splits"] {
         std::fs::create_dir_all(folder.join(sub))?;
     }
-    let write = |sub: &str, name: &str, bytes: &[u8]| {
-        std::fs::write(folder.join(sub).join(format!("{name}.gguf")), bytes)
-    };
+    let write =
+        |sub: &str, name: &str, bytes: &[u8]| std::fs::write(folder.join(sub).join(format!("{name}.gguf")), bytes);
     for (name, gguf) in [
         ("tiny-llama", models::tiny_llama()),
         ("tiny-llama-story", models::tiny_llama_story()),

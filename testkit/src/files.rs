@@ -72,7 +72,8 @@ fn is_complete(path: &Path, len: usize) -> bool {
 fn cache_folder(content: u64) -> PathBuf {
     let user = std::env::var("USER").or_else(|_| std::env::var("USERNAME")).unwrap_or_default();
     let user: String = user.chars().filter(char::is_ascii_alphanumeric).collect();
-    std::env::temp_dir().join(format!("ggml-llama-testkit-{user}-{content:016x}"))
+    let user = if user.is_empty() { user } else { format!("{user}-") };
+    std::env::temp_dir().join(format!("ggml-llama-testkit-{user}{content:016x}"))
 }
 
 /// A file that is built once per process.

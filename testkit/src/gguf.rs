@@ -207,10 +207,8 @@ mod tests {
 
     #[test]
     fn layout_and_alignment() {
-        let file = Gguf::new()
-            .with_kv("k", "v")
-            .with_alignment(64)
-            .with_tensor(Tensor::f16("t", &[3], &[0.0, 1.0, 2.0]));
+        let file =
+            Gguf::new().with_kv("k", "v").with_alignment(64).with_tensor(Tensor::f16("t", &[3], &[0.0, 1.0, 2.0]));
         let (bytes, layout) = file.to_bytes_and_layout();
         assert_eq!(layout.kv[0], 24);
         assert_eq!(layout.kv[1], 24 + 9 + 4 + 9);

@@ -2,6 +2,16 @@
 //!
 //! Nothing here uses the main crate or upstream: what a test expects comes from an independent source.
 //!
+//! | where | what |
+//! |---|---|
+//! | [`models`] | Llama (random or telling a known [`STORY`]), BERT, reranker, Mamba, T5, a LoRA adapter |
+//! | [`vocabs`] | files with a vocabulary only, one per tokenizer |
+//! | [`SpmVocab`], [`BpeVocab`], [`WpmVocab`], [`UgmVocab`] | the tokens to expect of a text |
+//! | [`splits`] | a model in several files |
+//! | [`broken`] | files that a loader must refuse or survive |
+//! | [`files`] | the same on disk, written once and shared by all tests |
+//! | [`gguf`], [`raw`] | how the files are written, sound or malformed |
+//!
 //! ```
 //! let path = ggml_llama_testkit::tiny_llama_path()?;
 //! assert!(std::fs::metadata(path)?.len() > 100_000);

@@ -204,7 +204,11 @@ impl SpmVocab {
     /// The score of each token: the later in the list, the lower.
     #[must_use]
     pub fn scores(&self) -> Vec<f32> {
-        self.pieces.iter().enumerate().map(|(i, p)| if p.kind == TokenKind::Normal { -(i as f32) } else { 0.0 }).collect()
+        self.pieces
+            .iter()
+            .enumerate()
+            .map(|(i, p)| if p.kind == TokenKind::Normal { -(i as f32) } else { 0.0 })
+            .collect()
     }
 }
 

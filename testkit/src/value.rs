@@ -199,10 +199,7 @@ mod tests {
     fn strings_and_arrays_carry_their_length() {
         assert_eq!(encoded("ab"), [2, 0, 0, 0, 0, 0, 0, 0, b'a', b'b']);
         assert_eq!(encoded(vec![1u8, 2]), [0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 1, 2]);
-        assert_eq!(
-            encoded(vec!["x"]),
-            [8, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, b'x']
-        );
+        assert_eq!(encoded(vec!["x"]), [8, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, b'x']);
         assert_eq!(encoded(Value::empty_array(ValueType::F64)), [12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     }
 }

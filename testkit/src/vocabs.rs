@@ -9,7 +9,7 @@ use crate::wpm::WpmVocab;
 /// Words of the RWKV and PLaMo-2 vocabularies.
 const WORDS: [&str; 8] = ["hello", " hello", "world", " world", "the", " the", "llama", " llama"];
 
-/// The number of tokens of [`none`] and [`test`].
+/// The number of tokens of [`none()`] and [`test()`].
 pub const N_DUMMY: u32 = 300;
 
 fn start(name: &str) -> Gguf {
@@ -94,7 +94,7 @@ pub fn test() -> Gguf {
     start("vocab-test").with_kv("tokenizer.ggml.model", "test").with_kv("tokenizer.ggml.tokens", tokens)
 }
 
-/// The tokens that the tokenizer of [`test`] makes of a text, worked out without upstream.
+/// The tokens that the tokenizer of [`test()`] makes of a text, worked out without upstream.
 #[must_use]
 pub fn test_tokens(text: &str) -> Vec<i32> {
     let hash = |c: &[u8]| c.iter().fold(0u64, |h, b| h.wrapping_mul(31).wrapping_add(u64::from(*b)));

@@ -84,7 +84,7 @@ impl WpmVocab {
         let mut rest = marked.as_str();
         while !rest.is_empty() {
             let ends = rest.char_indices().map(|(at, c)| at + c.len_utf8());
-            let (end, id) = ends.filter_map(|end| self.id(&rest[..end]).map(|id| (end, id))).last()?;
+            let (end, id) = ends.rev().find_map(|end| self.id(&rest[..end]).map(|id| (end, id)))?;
             tokens.push(id);
             rest = &rest[end..];
         }

@@ -15,12 +15,15 @@ pub fn sound() -> Gguf {
 #[must_use]
 pub fn all() -> Vec<(String, Vec<u8>)> {
     let query = "blk.0.attn_q.weight";
-    let without_query = || sound().without_tensor(&format!("{query}.lora_a")).without_tensor(&format!("{query}.lora_b"));
+    let without_query =
+        || sound().without_tensor(&format!("{query}.lora_a")).without_tensor(&format!("{query}.lora_b"));
     let pair = |name: &str, a: [u64; 2], b: [u64; 2]| {
         let zeros = |d: [u64; 2]| vec![0.0; (d[0] * d[1]) as usize];
-        without_query()
-            .with_tensor(Tensor::f32(format!("{name}.lora_a"), &a, &zeros(a)))
-            .with_tensor(Tensor::f32(format!("{name}.lora_b"), &b, &zeros(b)))
+        without_query().with_tensor(Tensor::f32(format!("{name}.lora_a"), &a, &zeros(a))).with_tensor(Tensor::f32(
+            format!("{name}.lora_b"),
+            &b,
+            &zeros(b),
+        ))
     };
     let tensors: Vec<String> = sound().tensors().iter().map(|t| t.name.clone()).collect();
     let files = vec![
@@ -76,9 +79,11 @@ fn with_third_dimension() -> Gguf {
 /// For the token embedding the two matrices change places, and the loader does not compare their ranks.
 fn embedding(a: [u64; 2], b: [u64; 2]) -> Gguf {
     let zeros = |d: [u64; 2]| vec![0.0; (d[0] * d[1]) as usize];
-    sound()
-        .with_tensor(Tensor::f32("token_embd.weight.lora_a", &a, &zeros(a)))
-        .with_tensor(Tensor::f32("token_embd.weight.lora_b", &b, &zeros(b)))
+    sound().with_tensor(Tensor::f32("token_embd.weight.lora_a", &a, &zeros(a))).with_tensor(Tensor::f32(
+        "token_embd.weight.lora_b",
+        &b,
+        &zeros(b),
+    ))
 }
 
 fn with_type(ty: u32, size: usize) -> Gguf {

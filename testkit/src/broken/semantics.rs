@@ -65,6 +65,7 @@ fn sizes() -> Files {
         ("n-embd-0", with("llama.embedding_length", 0u32)),
         ("n-embd-0-built", built(|o| o.n_embd = 0)),
         ("n-embd-max", with("llama.embedding_length", u32::MAX)),
+        ("n-embd-out-64", with("llama.embedding_length_out", 64u32)),
         ("n-embd-out-max", with("llama.embedding_length_out", u32::MAX)),
         ("n-ctx-train-missing", base().without_kv("llama.context_length")),
         ("n-ctx-train-0", with("llama.context_length", 0u32)),
@@ -123,9 +124,7 @@ fn value_length_8() -> Gguf {
 }
 
 fn experts() -> Files {
-    let with_experts = |n: u32, used: u32| {
-        with("llama.expert_count", n).with_kv("llama.expert_used_count", used)
-    };
+    let with_experts = |n: u32, used: u32| with("llama.expert_count", n).with_kv("llama.expert_used_count", used);
     vec![
         ("n-expert-max", with_experts(u32::MAX, 1)),
         ("n-expert-2-used-3", with_experts(2, 3)),
@@ -233,6 +232,7 @@ fn encoders() -> Files {
         ("bert-pooling-99", bert(Pooling::Mean).with_kv("bert.pooling_type", 99u32)),
         ("bert-pooling-last", bert(Pooling::Last)),
         ("bert-rank-without-classifier", bert(Pooling::Rank)),
+        ("bert-rank-labels-without-classifier", bert_with_labels_only()),
         ("bert-token-types-0", bert(Pooling::Mean).with_kv("tokenizer.ggml.token_type_count", 0u32)),
         ("bert-token-types-missing", bert(Pooling::Mean).without_kv("tokenizer.ggml.token_type_count")),
         ("bert-causal", bert(Pooling::Mean).with_kv("bert.attention.causal", true)),
@@ -248,6 +248,14 @@ fn encoders() -> Files {
         ("t5-decoder-layers-9", tiny_t5().with_kv("t5.decoder_block_count", 9u32)),
         ("t5-decoder-layers-max", tiny_t5().with_kv("t5.decoder_block_count", u32::MAX)),
     ]
+}
+
+/// More labels than the width of the model, and no classifier that would give each of them a number.
+fn bert_with_labels_only() -> Gguf {
+    let labels: Vec<String> = (0..100).map(|i| format!("label {i}")).collect();
+    BertOptions { pooling: Some(Pooling::Rank), ..BertOptions::default() }
+        .build()
+        .with_kv("bert.classifier.output_labels", labels)
 }
 
 /// The position bias is optional to the loader, layer by layer; the graph needs at least one.

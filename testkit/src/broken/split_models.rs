@@ -64,8 +64,14 @@ pub fn all() -> Vec<BrokenSplit> {
         of("split-first-no-u32", changed(0, &|g| g.clone().with_kv("split.no", 0u32))),
         of("split-tensor-count-wrong", changed(0, &|g| g.clone().with_kv("split.tensors.count", 99i32))),
         of("split-tensor-count-missing", changed(0, &|g| g.clone().without_kv("split.tensors.count"))),
-        of("split-tensor-twice", changed(2, &|g| sound[0].tensors().first().map_or_else(|| g.clone(), |t| g.clone().with_tensor(t.clone())))),
-        of("split-tensors-missing", changed(2, &|g| g.tensors().first().map_or_else(|| g.clone(), |t| g.clone().without_tensor(&t.name)))),
+        of(
+            "split-tensor-twice",
+            changed(2, &|g| sound[0].tensors().first().map_or_else(|| g.clone(), |t| g.clone().with_tensor(t.clone()))),
+        ),
+        of(
+            "split-tensors-missing",
+            changed(2, &|g| g.tensors().first().map_or_else(|| g.clone(), |t| g.clone().without_tensor(&t.name))),
+        ),
     ]
 }
 

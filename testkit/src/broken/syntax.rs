@@ -101,9 +101,7 @@ fn counts() -> Files {
 
 /// Metadata entries that are not allowed.
 fn values() -> Files {
-    let tagged = |tag: u32| {
-        RawFile::with_header(VERSION, 0, 1).put_str(b"key").put_u32(tag).put(&[0; 64]).bytes
-    };
+    let tagged = |tag: u32| RawFile::with_header(VERSION, 0, 1).put_str(b"key").put_u32(tag).put(&[0; 64]).bytes;
     let nested = Value::Array(ValueType::Array, vec![Value::from(vec![1u8]), Value::from(vec![2u8])]);
     let element = RawFile::with_header(VERSION, 0, 1)
         .put_str(b"key")

@@ -18,6 +18,7 @@ type Files = Vec<(&'static str, Gguf)>;
 
 const TOKENS: &str = "tokenizer.ggml.tokens";
 const SCORES: &str = "tokenizer.ggml.scores";
+const ADD_BOS: &str = "tokenizer.ggml.add_bos_token";
 const TYPES: &str = "tokenizer.ggml.token_type";
 
 fn with(key: &str, value: impl Into<Value>) -> Gguf {
@@ -105,19 +106,20 @@ fn special_tokens() -> Files {
 
 /// Vocabularies of the other tokenizers, without tensors.
 fn other_tokenizers() -> Files {
-    let spm_of = |tokens: Vec<&str>| {
-        vocabs::spm().without_kv(SCORES).without_kv(TYPES).with_kv(TOKENS, tokens)
-    };
+    let spm_of = |tokens: Vec<&str>| vocabs::spm().without_kv(SCORES).without_kv(TYPES).with_kv(TOKENS, tokens);
     vec![
         ("vocab-only-spm-one-token", spm_of(vec!["a"])),
         ("vocab-only-spm-without-bytes", spm_of(vec!["<unk>", "<s>", "</s>", "a", "b", "ab"])),
         ("vocab-only-spm-bad-byte", spm_bad_byte()),
         ("vocab-only-bpe-without-merges", vocabs::bpe().without_kv("tokenizer.ggml.merges")),
         ("vocab-only-bpe-merges-numbers", vocabs::bpe().with_kv("tokenizer.ggml.merges", vec![1u32])),
-        ("vocab-only-bpe-merges-odd", vocabs::bpe().with_kv("tokenizer.ggml.merges", vec!["", " ", "a", "a b c", "x  y"])),
+        (
+            "vocab-only-bpe-merges-odd",
+            vocabs::bpe().with_kv("tokenizer.ggml.merges", vec!["", " ", "a", "a b c", "x  y"]),
+        ),
         ("vocab-only-bpe-pre-unknown", vocabs::bpe().with_kv("tokenizer.ggml.pre", "no-such-pre-tokenizer")),
         ("vocab-only-bpe-pre-missing", vocabs::bpe().without_kv("tokenizer.ggml.pre")),
-        ("vocab-only-bpe-without-bytes", vocabs::bpe().without_kv(TYPES).with_kv(TOKENS, vec!["a", "b"])),
+        ("vocab-only-bpe-without-bytes", bpe_of_two()),
         ("vocab-only-bpe-token-not-bytes", bpe_token_not_bytes()),
         ("vocab-only-wpm-without-special", wpm_without_special()),
         ("vocab-only-ugm-charsmap-short", charsmap(vec![1, 2])),
@@ -128,15 +130,40 @@ fn other_tokenizers() -> Files {
         ("vocab-only-ugm-charsmap-wild", charsmap_wild()),
         ("vocab-only-ugm-charsmap-strings", vocabs::ugm().with_kv("tokenizer.ggml.precompiled_charsmap", vec!["a"])),
         ("vocab-only-ugm-one-token", vocabs::ugm().without_kv(SCORES).without_kv(TYPES).with_kv(TOKENS, vec!["<pad>"])),
+        ("vocab-only-ugm-add-bos-without-bos", vocabs::ugm().with_kv(ADD_BOS, true)),
+        ("vocab-only-bpe-add-bos-without-bos", bpe_of_two().with_kv(ADD_BOS, true)),
+        ("vocab-only-bpe-add-eos-without-eos", bpe_of_two().with_kv("tokenizer.ggml.add_eos_token", true)),
+        ("vocab-only-wpm-byte-tokens", all_bytes(vocabs::wpm())),
+        ("vocab-only-ugm-byte-tokens", all_bytes(vocabs::ugm())),
+        ("vocab-only-bpe-byte-tokens", all_bytes(vocabs::bpe())),
+        ("vocab-only-plamo2-byte-tokens", all_bytes(vocabs::plamo2())),
         ("vocab-only-rwkv-partial-words", rwkv_of(vec!["<s>", "\\n", "abc"])),
         ("vocab-only-rwkv-without-newline", rwkv_of(vec!["<s>", "a"])),
         ("vocab-only-rwkv-bad-escapes", rwkv_of(vec!["<s>", "\\n", "\\x", "\\xzz", "\\"])),
-        ("vocab-only-plamo2-without-bytes", vocabs::plamo2().without_kv(SCORES).without_kv(TYPES).with_kv(TOKENS, vec!["a", "b"])),
+        (
+            "vocab-only-plamo2-without-bytes",
+            vocabs::plamo2().without_kv(SCORES).without_kv(TYPES).with_kv(TOKENS, vec!["a", "b"]),
+        ),
         ("vocab-only-test-no-tokens", vocabs::test().with_kv(TOKENS, Value::empty_array(ValueType::Str))),
         ("vocab-only-none-without-size", vocabs::none().without_kv("llama.vocab_size")),
         ("vocab-only-none-size-max", vocabs::none().with_kv("llama.vocab_size", u32::MAX)),
         ("vocab-only-nothing", Gguf::new().with_kv("general.architecture", "llama")),
     ]
+}
+
+/// Two tokens only: upstream's default ids of the special tokens are outside of the vocabulary.
+fn bpe_of_two() -> Gguf {
+    ["bos", "eos"]
+        .iter()
+        .fold(vocabs::bpe(), |g, key| g.without_kv(&format!("tokenizer.ggml.{key}_token_id")))
+        .without_kv(TYPES)
+        .with_kv(TOKENS, vec!["a", "b"])
+}
+
+/// Every token says that it is a byte.
+fn all_bytes(gguf: Gguf) -> Gguf {
+    let n = n_tokens(&gguf);
+    gguf.with_kv(TYPES, vec![6i32; n])
 }
 
 fn n_tokens(gguf: &Gguf) -> usize {

@@ -7,8 +7,7 @@ use crate::spm::{EOS, SpmVocab};
 use crate::tensor::Tensor;
 
 /// What [`tiny_llama_story`] writes, greedily, after any prompt that does not end inside the story.
-pub const STORY: &str =
-    "Once upon a time there lived one small llama who liked to eat fresh green grass \u{1f999}.";
+pub const STORY: &str = "Once upon a time there lived one small llama who liked to eat fresh green grass \u{1f999}.";
 
 /// A chat template (ChatML) that upstream's template engine knows.
 pub const CHATML: &str = "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] \

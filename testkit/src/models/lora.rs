@@ -44,9 +44,12 @@ impl LoraOptions {
         for layer in 0..self.base.n_layer {
             for part in ["attn_q", "attn_output"] {
                 let name = format!("blk.{layer}.{part}.weight");
-                weights = weights
-                    .matrix(format!("{name}.lora_a"), n_embd, rank, 1.0)
-                    .matrix(format!("{name}.lora_b"), rank, n_embd, 1.0);
+                weights = weights.matrix(format!("{name}.lora_a"), n_embd, rank, 1.0).matrix(
+                    format!("{name}.lora_b"),
+                    rank,
+                    n_embd,
+                    1.0,
+                );
             }
         }
         weights.finish()

@@ -39,8 +39,8 @@ pub fn with_seed(seed: u64) -> Gguf {
         .with_kv("mamba.ssm.inner_size", D_INNER as u32)
         .with_kv("mamba.ssm.state_size", D_STATE as u32)
         .with_kv("mamba.ssm.time_step_rank", DT_RANK as u32);
-    let mut weights = Weights::new(vocab.describe(metadata), seed)
-        .around("token_embd.weight", &[N_EMBD, n_vocab], 0.0, 1.0);
+    let mut weights =
+        Weights::new(vocab.describe(metadata), seed).around("token_embd.weight", &[N_EMBD, n_vocab], 0.0, 1.0);
     for layer in 0..N_LAYER {
         let name = |part: &str| format!("blk.{layer}.{part}");
         weights = weights
@@ -55,10 +55,7 @@ pub fn with_seed(seed: u64) -> Gguf {
             .around(name("ssm_d"), &[D_INNER], 1.0, 0.1)
             .matrix(name("ssm_out.weight"), D_INNER, N_EMBD, 1.0);
     }
-    weights
-        .norm("output_norm.weight", N_EMBD)
-        .output("output.weight", N_EMBD, &vocab.likings())
-        .finish()
+    weights.norm("output_norm.weight", N_EMBD).output("output.weight", N_EMBD, &vocab.likings()).finish()
 }
 
 /// The decay of the state must be negative, or the state grows without bound.

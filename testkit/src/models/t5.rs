@@ -60,10 +60,12 @@ fn block(weights: Weights, prefix: &str, decoder: bool) -> Weights {
     if decoder {
         weights = attention(weights.norm(name("cross_attn_norm"), N_EMBD), prefix, "cross_attn");
     }
-    weights
-        .norm(name("ffn_norm"), N_EMBD)
-        .matrix(name("ffn_up"), N_EMBD, N_FF, 1.5)
-        .matrix(name("ffn_down"), N_FF, N_EMBD, 1.5)
+    weights.norm(name("ffn_norm"), N_EMBD).matrix(name("ffn_up"), N_EMBD, N_FF, 1.5).matrix(
+        name("ffn_down"),
+        N_FF,
+        N_EMBD,
+        1.5,
+    )
 }
 
 fn attention(weights: Weights, prefix: &str, kind: &str) -> Weights {
