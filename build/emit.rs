@@ -18,6 +18,14 @@ pub(crate) fn rerun_rules(package_dir: &Path, editable_source: Option<&Path>) {
     for variable in VARIABLES {
         println!("cargo::rerun-if-env-changed={}", variable.name);
     }
+    // Cross-compilers name the target in their variables.
+    if let Ok(target) = std::env::var("TARGET") {
+        let target_ = target.replace('-', "_");
+        for name in ["CC", "CXX", "CFLAGS", "CXXFLAGS", "CMAKE_TOOLCHAIN_FILE"] {
+            println!("cargo::rerun-if-env-changed={name}_{target}");
+            println!("cargo::rerun-if-env-changed={name}_{target_}");
+        }
+    }
     for name in ["CC", "CXX", "CFLAGS", "CXXFLAGS", "CMAKE", "CMAKE_GENERATOR", "CMAKE_TOOLCHAIN_FILE", "LIBCLANG_PATH"] {
         println!("cargo::rerun-if-env-changed={name}");
     }

@@ -9,6 +9,9 @@ use ggml_llama::{
     apply_chat_template, available_threads,
 };
 
+/// Most tokens of an answer: small models do not always find an end.
+const MAX_ANSWER: usize = 256;
+
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> Result<()> {
@@ -44,7 +47,7 @@ fn answer(context: &mut Context, sampler: &mut SamplerChain, prompt: &str, first
     let mut batch = Batch::new();
     let mut text = Utf8Decoder::new();
     let mut answer = String::new();
-    loop {
+    for n_generated in 0.. {
         let next = context.memory().seq_pos_max(SeqId(0)).map_or(0, |pos| pos.0 + 1);
         if next as usize + tokens.len() >= context.n_ctx_seq() as usize {
             return Err("the conversation is longer than the context".into());
@@ -53,13 +56,12 @@ fn answer(context: &mut Context, sampler: &mut SamplerChain, prompt: &str, first
         batch.add_sequence(&tokens, Pos(next), SeqId(0))?;
         context.decode(&batch)?;
         let token = sampler.sample_last(context)?;
-        if vocab.is_eog(token)? {
+        if vocab.is_eog(token)? || n_generated == MAX_ANSWER {
             // The end of the turn belongs to the conversation too.
             batch.clear();
-            batch.add(token, Pos(next + tokens.len() as i32), &[SeqId(0)], false)?;
+            batch.add(token, Pos(next + tokens.len() as i32), &[SeqId(0)], true)?;
             context.decode(&batch)?;
-            println!();
-            return Ok(answer);
+            break;
         }
         let piece = text.push(&vocab.piece(token, false)?).to_owned();
         print!("{piece}");
@@ -67,4 +69,6 @@ fn answer(context: &mut Context, sampler: &mut SamplerChain, prompt: &str, first
         answer.push_str(&piece);
         tokens = vec![token];
     }
+    println!();
+    Ok(answer)
 }

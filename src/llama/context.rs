@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::error::{DecodeError, Detail, Error, Result};
 use crate::llama::batch::Batch;
-use crate::llama::context_params::{ContextParams, check};
+use crate::llama::context_params::{ContextParams, Pooling, check};
 use crate::llama::memory_estimate;
 use crate::llama::model::{Model, RopeType, Weights};
 use crate::llama::output::Outputs;
@@ -453,6 +453,13 @@ fn check_model(model: &Model, params: &ContextParams) -> Result<()> {
     if n_ctx.min(params.n_batch) < params.n_seq_max {
         let expected = format!("at least n_seq_max = {}, and so must be n_batch", params.n_seq_max);
         return Err(Error::parameter("n_ctx", n_ctx, expected));
+    }
+    // The graph that is tried at creation splits a micro-batch evenly among the sequences.
+    let means = params.pooling == Pooling::Mean || params.pooling == Pooling::Unspecified && model.pools_by_mean();
+    let n_ubatch = if params.n_ubatch == 0 { params.n_batch } else { params.n_ubatch }.min(params.n_batch);
+    if params.embeddings && means && n_ctx.min(n_ubatch) % params.n_seq_max != 0 {
+        let expected = format!("a number that divides n_ubatch = {} with mean pooling", n_ctx.min(n_ubatch));
+        return Err(Error::parameter("n_seq_max", params.n_seq_max, expected));
     }
     // Encoder-decoder graphs assert on separate caches.
     if model.has_encoder() && params.n_seq_max > 1 && !params.kv_unified {

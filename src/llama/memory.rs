@@ -59,6 +59,8 @@ impl Memory<'_> {
     pub fn clear(&mut self, data: bool) -> Result<()> {
         self.check_usable()?;
         let Some(memory) = self.context.memory_ptr() else { return Ok(()) };
+        // A device may still be writing what is about to be zeroed.
+        self.context.synchronize()?;
         // SAFETY: the memory belongs to this context, which is ours alone.
         let result = fault::call(|status| unsafe { sys::gl_memory_clear(status, memory, data) });
         result.map_err(|fault| {

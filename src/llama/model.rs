@@ -220,6 +220,11 @@ impl Model {
         self.facts.header.learned_positions
     }
 
+    /// Whether its file asks for mean pooling.
+    pub(crate) fn pools_by_mean(&self) -> bool {
+        self.facts.header.pooling_type == Some(1)
+    }
+
     pub(crate) fn header(&self) -> &gguf::Header {
         &self.facts.header
     }
@@ -364,7 +369,7 @@ impl Model {
     }
 }
 
-/// Getters that pass a number through.
+/// Getters that pass a number through. Models loaded with `vocab_only` have none of them and give 0 or `false`.
 macro_rules! getters {
     ($($(#[$meta:meta])+ $name:ident -> $type:ty = $function:ident;)+) => {
         impl Model {
@@ -372,6 +377,10 @@ macro_rules! getters {
                 $(#[$meta])+
                 #[must_use]
                 pub fn $name(&self) -> $type {
+                    // GGML_ABORT in hparams.n_head() and its like when there are no layers.
+                    if self.weights() == Weights::VocabOnly {
+                        return Default::default();
+                    }
                     // SAFETY: the model is valid and the function only reads it.
                     unsafe { sys::$function(self.as_ptr()) }
                 }

@@ -22,6 +22,10 @@ pub struct Utf8Decoder {
     text: String,
 }
 
+/// Room for the text of nearly every token, taken by the first push: growing with each longer one would allocate in the
+/// midst of a generation.
+const ROOM: usize = 64;
+
 impl Utf8Decoder {
     /// A decoder that holds nothing.
     #[must_use]
@@ -32,6 +36,7 @@ impl Utf8Decoder {
     /// Takes the next bytes and gives the text that is certain now, valid until the next call.
     pub fn push(&mut self, bytes: &[u8]) -> &str {
         self.text.clear();
+        self.text.reserve(ROOM);
         let mut bytes = bytes;
         // Complete the held character byte by byte; it needs three more at most.
         while self.n_held > 0 {

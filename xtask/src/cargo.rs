@@ -51,11 +51,11 @@ pub(crate) struct Built {
     pub(crate) out_dir: Option<PathBuf>,
 }
 
-/// Runs a cargo command that builds, with its lines passed on, and collects what it built. The command must not end in
-/// arguments for something else: `--message-format` is put at its end.
-pub(crate) fn build(label: &str, command: &mut Command) -> Result<Built> {
+/// Runs a cargo command that builds, with its lines passed on, and collects what it built. `last` are arguments that have
+/// to stand at the end, after a `--`.
+pub(crate) fn build(label: &str, command: &mut Command, last: &[&str]) -> Result<Built> {
     let mut built = Built::default();
-    command.arg("--message-format=json-render-diagnostics");
+    command.arg("--message-format=json-render-diagnostics").args(last);
     stream(label, command, &mut |line| match serde_json::from_str::<Value>(line) {
         Ok(message) => {
             note(&mut built, &message);
@@ -148,7 +148,8 @@ impl NativeBuild {
     /// Files compiled and files to compile, of a build that has been active since we started.
     fn look(&self) -> Option<(u64, u64)> {
         let logs = fs::read_dir(&self.cache).ok()?.flatten().map(|entry| entry.path().join("build/.ninja_log"));
-        let log = logs.filter(|log| modified(log).is_some_and(|time| time > self.started)).max_by_key(|log| modified(log))?;
+        let log =
+            logs.filter(|log| modified(log).is_some_and(|time| time > self.started)).max_by_key(|log| modified(log))?;
         let plan = fs::read_to_string(log.with_file_name("build.ninja")).ok()?;
         let total = plan.lines().filter(|line| line.starts_with("build ") && line.contains("_COMPILER__")).count();
         let log = fs::read_to_string(log).ok()?;

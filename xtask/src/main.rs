@@ -3,6 +3,7 @@
 
 mod bench;
 mod cargo;
+mod code;
 mod demo;
 mod layers;
 mod ledger;

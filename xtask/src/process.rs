@@ -82,7 +82,11 @@ pub(crate) fn show(command: &Command) -> String {
 /// Puts quotes around a word that a shell would take apart.
 pub(crate) fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+./:,@%\\".contains(c);
-    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 fn lines_of(child: &mut Child) -> Receiver<(Stream, String)> {

@@ -116,7 +116,8 @@ mod tests {
 
     #[test]
     fn templates_are_well_formed() {
-        for template in ["{spinner} {prefix} ({elapsed}) {wide_msg}", "{prefix} {wide_bar} {bytes}/{total_bytes} {pos}/{len}"]
+        for template in
+            ["{spinner} {prefix} ({elapsed}) {wide_msg}", "{prefix} {wide_bar} {bytes}/{total_bytes} {pos}/{len}"]
         {
             assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
         }

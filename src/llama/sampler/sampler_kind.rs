@@ -148,7 +148,7 @@ impl Sampler {
         let raw = unsafe {
             let ptr = match self {
                 Sampler::Greedy => sys::llama_sampler_init_greedy(),
-                Sampler::Dist { seed } => sys::llama_sampler_init_dist(*seed),
+                Sampler::Dist { seed } => sys::llama_sampler_init_dist(resolve_seed(*seed)),
                 Sampler::TopK { k } => sys::llama_sampler_init_top_k(*k),
                 Sampler::TopP { p, min_keep } => sys::llama_sampler_init_top_p(*p, *min_keep),
                 Sampler::MinP { p, min_keep } => sys::llama_sampler_init_min_p(*p, *min_keep),
@@ -162,4 +162,15 @@ impl Sampler {
         };
         raw.ok_or_else(|| Error::Sampling { reason: format!("upstream could not make the sampler {self:?}") })
     }
+}
+
+/// A seed of our own in place of upstream's "random": upstream's source of randomness can throw.
+fn resolve_seed(seed: u32) -> u32 {
+    use std::hash::{BuildHasher, RandomState};
+    if seed != Sampler::SEED_RANDOM {
+        return seed;
+    }
+    // Keyed at random for each `RandomState`.
+    let random = RandomState::new().hash_one(seed) as u32;
+    if random == Sampler::SEED_RANDOM { 0 } else { random }
 }

@@ -226,28 +226,44 @@ pub(crate) enum Rights {
     None,
 }
 
-/// The commands that install what is missing, and the tools for which the manager has no package. Ninja comes along when
-/// something is installed anyway (`want_ninja`): it is quicker than make, but not worth an installation of its own.
-pub(crate) fn commands(manager: Manager, missing: &[Tool], want_ninja: bool, rights: Rights) -> (Vec<Command>, Vec<Tool>) {
-    let (mut packages, mut rest) = (Vec::new(), Vec::new());
+/// What the decision depends on besides what is missing.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct System {
+    /// The package manager, if a known one is there.
+    pub(crate) manager: Option<Manager>,
+    /// Root's rights.
+    pub(crate) rights: Rights,
+    /// Ninja is not there. It comes along when something is installed anyway: it is quicker than make, but not worth an
+    /// installation of its own.
+    pub(crate) want_ninja: bool,
+    /// rustup is there.
+    pub(crate) rustup: bool,
+}
+
+/// The commands that install what is missing, and the tools that no command here can give.
+pub(crate) fn commands(system: System, missing: &[Tool]) -> (Vec<Command>, Vec<Tool>) {
+    let (mut packages, mut rest, mut commands) = (Vec::new(), Vec::new(), Vec::new());
     for &tool in missing.iter().filter(|&&tool| tool != Tool::RustComponents) {
-        match manager.packages(tool) {
+        match system.manager.map_or(&[] as &[&str], |manager| manager.packages(tool)) {
             [] => rest.push(tool),
             names => packages.extend(names),
         }
     }
-    let mut commands = Vec::new();
-    if !packages.is_empty() {
-        if want_ninja && !missing.contains(&Tool::BuildTool) {
+    if let Some(manager) = system.manager.filter(|_| !packages.is_empty()) {
+        if system.want_ninja && !missing.contains(&Tool::BuildTool) {
             packages.extend(manager.packages(Tool::BuildTool));
         }
         commands = manager.install(&packages);
-    }
-    if manager.needs_root() && rights != Rights::Ours {
-        commands = commands.into_iter().map(|command| command.as_root(rights == Rights::None)).collect();
+        if manager.needs_root() && system.rights != Rights::Ours {
+            commands = commands.into_iter().map(|command| command.as_root(system.rights == Rights::None)).collect();
+        }
     }
     if missing.contains(&Tool::RustComponents) {
-        commands.push(Command::new("rustup", &["component", "add", "rustfmt", "clippy"]));
+        if system.rustup {
+            commands.push(Command::new("rustup", &["component", "add", "rustfmt", "clippy"]));
+        } else {
+            rest.push(Tool::RustComponents);
+        }
     }
     (commands, rest)
 }
@@ -258,8 +274,12 @@ mod tests {
 
     const ALL: [Tool; 5] = [Tool::Compiler, Tool::CMake, Tool::BuildTool, Tool::Libclang, Tool::Pip];
 
+    fn on(manager: Manager, rights: Rights, want_ninja: bool) -> System {
+        System { manager: Some(manager), rights, want_ninja, rustup: true }
+    }
+
     fn lines(manager: Manager, missing: &[Tool], rights: Rights) -> Vec<String> {
-        commands(manager, missing, true, rights).0.iter().map(Command::to_string).collect()
+        commands(on(manager, rights, true), missing).0.iter().map(Command::to_string).collect()
     }
 
     #[test]
@@ -302,16 +322,19 @@ mod tests {
     fn every_manager_knows_every_tool_or_says_so() {
         for manager in Manager::ALL {
             for tool in ALL {
-                let (commands, rest) = commands(manager, &[tool], false, Rights::Ours);
+                let (commands, rest) = commands(on(manager, Rights::Ours, false), &[tool]);
                 assert_eq!(commands.is_empty(), rest == [tool], "{manager:?} {tool:?}");
             }
         }
-        assert_eq!(commands(Manager::Brew, &ALL, false, Rights::Ours).1, [Tool::Compiler]);
+        assert_eq!(commands(on(Manager::Brew, Rights::Ours, false), &ALL).1, [Tool::Compiler]);
     }
 
     #[test]
     fn sudo_keeps_the_variable_and_asks_only_when_shown_to_the_user() {
-        assert_eq!(lines(Manager::Apt, &[Tool::CMake], Rights::Sudo)[0], "sudo -n env DEBIAN_FRONTEND=noninteractive apt-get update");
+        assert_eq!(
+            lines(Manager::Apt, &[Tool::CMake], Rights::Sudo)[0],
+            "sudo -n env DEBIAN_FRONTEND=noninteractive apt-get update"
+        );
         assert_eq!(lines(Manager::Dnf, &[Tool::CMake], Rights::None)[0], "sudo dnf install -y cmake ninja-build");
         assert_eq!(lines(Manager::Brew, &[Tool::CMake], Rights::None)[0], "brew install cmake ninja");
     }
@@ -319,17 +342,22 @@ mod tests {
     #[test]
     fn ninja_comes_along_only_when_something_is_installed() {
         for manager in Manager::ALL {
-            assert_eq!(commands(manager, &[], true, Rights::Ours), (vec![], vec![]), "{manager:?}");
+            assert_eq!(commands(on(manager, Rights::Ours, true), &[]), (vec![], vec![]), "{manager:?}");
         }
-        let without = commands(Manager::Apt, &[Tool::CMake], false, Rights::Ours).0;
+        let without = commands(on(Manager::Apt, Rights::Ours, false), &[Tool::CMake]).0;
         assert!(without.iter().all(|command| !command.to_string().contains("ninja")));
     }
 
     #[test]
     fn rust_components_are_rustups() {
-        assert_eq!(
-            lines(Manager::Apt, &[Tool::RustComponents], Rights::None),
-            ["rustup component add rustfmt clippy"]
-        );
+        assert_eq!(lines(Manager::Apt, &[Tool::RustComponents], Rights::None), ["rustup component add rustfmt clippy"]);
+        let bare = System { rustup: false, ..on(Manager::Apt, Rights::Ours, true) };
+        assert_eq!(commands(bare, &[Tool::RustComponents]), (vec![], vec![Tool::RustComponents]));
+    }
+
+    #[test]
+    fn without_a_manager_everything_is_left_to_the_user() {
+        let system = System { manager: None, rights: Rights::Ours, want_ninja: true, rustup: false };
+        assert_eq!(commands(system, &ALL), (vec![], ALL.to_vec()));
     }
 }
