@@ -7,11 +7,11 @@ use super::plan::{BuildPlan, Link};
 
 /// Says what makes cargo run the build script again.
 pub(crate) fn rerun_rules(package_dir: &Path, editable_source: Option<&Path>) {
-    for path in ["build.rs", "build", "native", "wrapper.h", "vendor/Cargo.toml", "vendor/Cargo.lock"] {
+    // All of `vendor`: a tree that appears in it takes the carrier's place. Not the tree itself, since cargo takes a path
+    // that is not there for changed, each time.
+    for path in ["build.rs", "build", "native", "wrapper.h", "vendor"] {
         println!("cargo::rerun-if-changed={}", package_dir.join(path).display());
     }
-    // Watched even when absent: a tree that appears there takes the carrier's place.
-    println!("cargo::rerun-if-changed={}", package_dir.join("vendor/llama.cpp").display());
     if let Some(dir) = editable_source {
         println!("cargo::rerun-if-changed={}", dir.display());
     }

@@ -22,7 +22,7 @@ impl OtherProfile {
 
     fn run(&self) -> Ran {
         let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-        BuildScript::new(package, &self.0.join("build/ggml-llama-0/out")).as_built().run().success()
+        BuildScript::new(package, &self.0.join("build/ggml-llama-0/out")).configured_as_this_test().run().success()
     }
 }
 
@@ -66,6 +66,11 @@ fn another_profile_finds_everything_built() {
     assert_eq!(names(&other.0), [OsStr::new("build")].map(OsStr::to_owned).into());
     assert_eq!(names(&other.0.join("build")), [OsStr::new("ggml-llama-0")].map(OsStr::to_owned).into());
     assert_eq!(names(&other.0.join("build/ggml-llama-0")), [OsStr::new("out")].map(OsStr::to_owned).into());
+
+    // Cargo takes a watched file that is not there for changed, and would compile the crate again each time.
+    let watched = ran.values("cargo::rerun-if-changed=");
+    let missing: Vec<_> = watched.iter().filter(|path| !Path::new(path).exists()).collect();
+    assert!(!watched.is_empty() && missing.is_empty(), "watched, but not there: {missing:?}");
 
     // What it leaves for the crate is what this crate was compiled with.
     for file in ["bindings.rs", "build_info.rs", "functions.txt"] {

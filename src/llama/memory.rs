@@ -91,6 +91,14 @@ impl Memory<'_> {
             }
         }
         let Some(memory) = self.context.memory_ptr() else { return Ok(true) };
+        // A recurrent state that has gone past the range holds it still, though upstream answers true.
+        let model = self.context.model();
+        if model.is_recurrent() || model.is_hybrid() {
+            let ends = to.filter(|to| from.unwrap_or_default() < *to).zip(self.seq_pos_max(seq));
+            if ends.is_some_and(|(to, last)| to <= last) {
+                return Ok(false);
+            }
+        }
         let (from, to) = (from.map_or(-1, |pos| pos.0), to.map_or(-1, |pos| pos.0));
         // SAFETY: the memory belongs to this context, which is ours alone; the sequence exists.
         let result = fault::call(|status| unsafe { sys::gl_memory_seq_rm(status, memory, seq.0, from, to) });

@@ -285,7 +285,7 @@ impl Model {
         }
     }
 
-    /// The file's metadata of scalar types, as text, in the file's order. Arrays are left out, as upstream does.
+    /// The file's metadata of scalar types, as text, sorted by key. Arrays are left out, as upstream does.
     #[doc(alias = "llama_model_meta_count")]
     #[doc(alias = "llama_model_meta_key_by_index")]
     #[doc(alias = "llama_model_meta_val_str_by_index")]
@@ -301,7 +301,9 @@ impl Model {
             // SAFETY: as above.
             self.text(|buf, len| unsafe { sys::llama_model_meta_val_str_by_index(self.as_ptr(), i, buf, len) })
         };
-        (0..count).filter_map(|i| Some((key(i)?, value(i)?))).collect()
+        // Upstream's order is that of a hash table.
+        let sorted: std::collections::BTreeMap<_, _> = (0..count).filter_map(|i| Some((key(i)?, value(i)?))).collect();
+        sorted.into_iter().collect()
     }
 
     /// One value of the file's metadata, as text; `None` when there is no such scalar.

@@ -163,7 +163,7 @@ impl BuildScript {
     }
 
     /// The features and the settings of this test's own build.
-    pub(crate) fn as_built(mut self) -> BuildScript {
+    pub(crate) fn configured_as_this_test(mut self) -> BuildScript {
         for (name, value) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("GGML_LLAMA_")) {
             self.command.env(name, value);
         }

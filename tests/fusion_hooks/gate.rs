@@ -184,6 +184,7 @@ fn the_hooks_are_alone_while_they_work() {
                 while goes_on.load(SeqCst) {
                     hooks.set_enabled(true).unwrap();
                     hooks.stats().unwrap();
+                    thread::sleep(Duration::from_micros(200));
                 }
             })
         })
