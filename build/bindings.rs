@@ -1,8 +1,8 @@
 //! bindgen's configuration, and the list of upstream's functions that the ledger is compared with.
 
 use std::collections::BTreeSet;
-use std::{fs, panic};
 use std::path::{Path, PathBuf};
+use std::{fs, panic};
 
 use super::source::Source;
 
@@ -32,7 +32,9 @@ pub(crate) fn generate(source: &Source, package_dir: &Path, out_dir: &Path) -> R
     drop(panic::take_hook());
     let bindings = match generated {
         Ok(Ok(bindings)) => bindings,
-        Ok(Err(e)) => return Err(format!("bindgen could not read upstream's headers in {}: {e}", source.dir.display())),
+        Ok(Err(e)) => {
+            return Err(format!("bindgen could not read upstream's headers in {}: {e}", source.dir.display()));
+        }
         Err(_) => return Err(NO_LIBCLANG.to_owned()),
     };
     let text = bindings.to_string();

@@ -26,7 +26,8 @@ pub(crate) fn rerun_rules(package_dir: &Path, editable_source: Option<&Path>) {
             println!("cargo::rerun-if-env-changed={name}_{target_}");
         }
     }
-    for name in ["CC", "CXX", "CFLAGS", "CXXFLAGS", "CMAKE", "CMAKE_GENERATOR", "CMAKE_TOOLCHAIN_FILE", "LIBCLANG_PATH"] {
+    for name in ["CC", "CXX", "CFLAGS", "CXXFLAGS", "CMAKE", "CMAKE_GENERATOR", "CMAKE_TOOLCHAIN_FILE", "LIBCLANG_PATH"]
+    {
         println!("cargo::rerun-if-env-changed={name}");
     }
 }

@@ -1,3 +1,4 @@
+// long file: half of it is the table of pinned options, which is best read beside the rules that change it.
 //! Options, features and target in; a [`BuildPlan`] out. Pure: the same input gives the same plan on every machine.
 
 use std::collections::BTreeMap;

@@ -90,7 +90,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     writeln!(out, "generation       {:8.1} tokens/s  ({n_generated} tokens)", rate(n_generated, generation_time))?;
     writeln!(out, "first token      {:8.0} ms after the program started", first_token.as_secs_f64() * 1e3)?;
     writeln!(out, "device           {} with {threads} threads", device.join(", "))?;
-    writeln!(out, "instruction sets {}", if info.cpu_sets.is_empty() { "the target's baseline".to_owned() } else { info.cpu_sets.join(" ") })?;
-    writeln!(out, "upstream         llama.cpp {} and ggml {} from {}", info.llama_version, info.ggml_version, info.source)?;
+    writeln!(
+        out,
+        "instruction sets {}",
+        if info.cpu_sets.is_empty() { "the target's baseline".to_owned() } else { info.cpu_sets.join(" ") }
+    )?;
+    writeln!(
+        out,
+        "upstream         llama.cpp {} and ggml {} from {}",
+        info.llama_version, info.ggml_version, info.source
+    )?;
     Ok(())
 }

@@ -5,7 +5,8 @@
 use std::io::{Write, stdout};
 
 use ggml_llama::{
-    Batch, ContextParams, Model, ModelParams, Pos, Sampler, SamplerChain, SeqId, Special, Utf8Decoder, available_threads,
+    Batch, ContextParams, Model, ModelParams, Pos, Sampler, SamplerChain, SeqId, Special, Utf8Decoder,
+    available_threads,
 };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -5,8 +5,8 @@
 use std::io::{BufRead, Write, stdin, stdout};
 
 use ggml_llama::{
-    Batch, ChatMessage, Context, ContextParams, Model, ModelParams, Pos, Sampler, SamplerChain, SeqId, Special, Utf8Decoder,
-    apply_chat_template, available_threads,
+    Batch, ChatMessage, Context, ContextParams, Model, ModelParams, Pos, Sampler, SamplerChain, SeqId, Special,
+    Utf8Decoder, apply_chat_template, available_threads,
 };
 
 /// Most tokens of an answer: small models do not always find an end.

@@ -11,7 +11,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let model = Model::load(path, &ModelParams::default().with_vocab_only(true))?;
     let vocab = model.vocab();
-    println!("{:?} vocabulary of {} tokens; BOS {:?}, EOS {:?}", vocab.vocab_type(), vocab.n_tokens(), vocab.bos(), vocab.eos());
+    println!(
+        "{:?} vocabulary of {} tokens; BOS {:?}, EOS {:?}",
+        vocab.vocab_type(),
+        vocab.n_tokens(),
+        vocab.bos(),
+        vocab.eos()
+    );
     let tokens = vocab.tokenize(&text, true, Special::AsText)?;
     for token in &tokens {
         let bytes = vocab.piece(*token, true)?;

@@ -13,7 +13,7 @@
 //! | ggml without a backend's name | `ggml_llama::ggml` |
 //! | a backend such as `ggml_vulkan` | `ggml_llama::ggml::vulkan` |
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, RwLock};
@@ -175,6 +175,8 @@ fn with_sink<R>(f: impl FnOnce(&dyn Sink) -> R) -> R {
 }
 
 thread_local! {
+    /// Inside of a sink: upstream is in the middle of something, on this thread or on the one that waits for it.
+    static IN_SINK: Cell<bool> = const { Cell::new(false) };
     /// A line that upstream has not finished yet: it writes some in pieces.
     static PENDING: RefCell<Option<Pending>> = const { RefCell::new(None) };
     /// Warnings and errors of the call that runs, while one is being watched.
@@ -263,9 +265,24 @@ fn emit(line: &Pending) {
         }
         with_sink(|sink| {
             if sink.enabled(line.level) {
+                let _inside = InSink(IN_SINK.replace(true));
                 sink.log(&Record { level: line.level, target: &target, message });
             }
         });
+    }
+}
+
+/// Whether a sink runs on this thread.
+pub(crate) fn in_sink() -> bool {
+    IN_SINK.get()
+}
+
+/// Restores the mark of the sink around it.
+struct InSink(bool);
+
+impl Drop for InSink {
+    fn drop(&mut self) {
+        IN_SINK.set(self.0);
     }
 }
 

@@ -73,7 +73,9 @@ fn pooling_is_what_it_says() {
     assert!(relative_difference(&rows[1], &rows[2]) > 0.01);
     let mean: Vec<f32> =
         (0..N_EMBD as usize).map(|i| rows.iter().map(|row| row[i]).sum::<f32>() / rows.len() as f32).collect();
-    for (pooling, expected) in [(Pooling::Mean, &mean), (Pooling::Cls, &rows[0]), (Pooling::Last, &rows[rows.len() - 1])] {
+    for (pooling, expected) in
+        [(Pooling::Mean, &mean), (Pooling::Cls, &rows[0]), (Pooling::Last, &rows[rows.len() - 1])]
+    {
         let got = pooled(&model, pooling, &text);
         let difference = relative_difference(&got, expected);
         assert!(difference < 1e-4, "{pooling:?}: {difference}");

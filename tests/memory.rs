@@ -57,8 +57,7 @@ fn a_cache_forgets_a_part() {
     context.decode(&batch_of(&tokens(&[401]), 3)).unwrap();
     let mut fresh = tiny_llama().new_context(&small()).unwrap();
     fresh.decode(&batch_of(&tokens(&[1, 300, 411, 401]), 0)).unwrap();
-    let difference =
-        common::relative_difference(context.logits_last().unwrap(), fresh.logits_last().unwrap());
+    let difference = common::relative_difference(context.logits_last().unwrap(), fresh.logits_last().unwrap());
     assert!(difference < 1e-3, "{difference}");
 
     assert!(context.memory().seq_rm(SeqId(0), None, Some(Pos(2))).unwrap());

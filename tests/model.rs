@@ -48,8 +48,11 @@ fn kinds_of_models_are_told_apart() {
     assert_eq!(flags(&tiny_mamba()), [false, true, true, false, false]);
     assert_eq!(flags(&tiny_t5()), [true, true, false, false, false]);
     assert_eq!(tiny_llama().rope_type(), RopeType::Norm);
-    assert_eq!(tiny_bert().rope_type(), RopeType::None);
-    assert_eq!((tiny_t5().decoder_start_token(), tiny_llama().decoder_start_token()), (Some(ggml_llama::Token(0)), None));
+    assert_eq!((tiny_t5().rope_type(), tiny_mamba().rope_type()), (RopeType::None, RopeType::None));
+    assert_eq!(
+        (tiny_t5().decoder_start_token(), tiny_llama().decoder_start_token()),
+        (Some(ggml_llama::Token(0)), None)
+    );
     for (model, architecture) in
         [(tiny_llama(), "llama"), (tiny_bert(), "bert"), (tiny_mamba(), "mamba"), (tiny_t5(), "t5")]
     {
@@ -155,7 +158,10 @@ fn overrides_are_checked() {
         ("llama.pooling_type", Int(77)),
     ] {
         let error = override_of(key, value.clone()).unwrap_err();
-        assert!(matches!(&error, Error::InvalidParameter { name: "metadata_overrides", .. }), "{key} {value:?}: {error:?}");
+        assert!(
+            matches!(&error, Error::InvalidParameter { name: "metadata_overrides", .. }),
+            "{key} {value:?}: {error:?}"
+        );
     }
     // A value of another type than the file's is none that upstream takes.
     let result = override_of("llama.block_count", Bool(true)).map(|model| model.n_layer());

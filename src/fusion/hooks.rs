@@ -96,7 +96,11 @@ impl Hooks {
     /// Runs `f` while nothing computes.
     fn alone<R>(&self, f: impl FnOnce() -> R) -> Result<R> {
         let _gate = compute_gate::alone().ok_or_else(|| {
-            Error::parameter("fusion hooks", "used inside of a computation", "a call outside of decode and its callbacks")
+            Error::parameter(
+                "fusion hooks",
+                "used inside of a computation",
+                "a call outside of decode and its callbacks",
+            )
         })?;
         Ok(f())
     }

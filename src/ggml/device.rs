@@ -196,8 +196,7 @@ impl Device {
         })
         .map_err(|fault| fault.into_error("ggml_backend_dev_get_props"))?;
         // SAFETY: the texts live as long as the device.
-        let (name, description, device_id) =
-            unsafe { (from_c(c.name), from_c(c.description), from_c(c.device_id)) };
+        let (name, description, device_id) = unsafe { (from_c(c.name), from_c(c.description), from_c(c.device_id)) };
         Ok(DeviceProps {
             name: name.unwrap_or_default(),
             description: description.unwrap_or_default(),

@@ -54,13 +54,17 @@ pub fn apply_chat_template(template: &str, messages: &[ChatMessage], add_assista
         .iter()
         .map(|m| Ok((to_c("a message's role", m.role.as_str())?, to_c("a message's content", m.content.as_str())?)))
         .collect::<Result<Vec<(CString, CString)>>>()?;
-    let chat: Vec<sys::llama_chat_message> =
-        texts.iter().map(|(role, content)| sys::llama_chat_message { role: role.as_ptr(), content: content.as_ptr() }).collect();
+    let chat: Vec<sys::llama_chat_message> = texts
+        .iter()
+        .map(|(role, content)| sys::llama_chat_message { role: role.as_ptr(), content: content.as_ptr() })
+        .collect();
     let total: usize = messages.iter().map(|m| m.role.len() + m.content.len()).sum();
     // The length comes back as a 32-bit number; a role adds a few dozen bytes to each message.
     let longest = total.saturating_add(messages.len().saturating_mul(256));
     if longest > i32::MAX as usize {
-        return Err(Error::ChatTemplate { reason: format!("messages of {total} bytes; at most 2 GiB can be rendered") });
+        return Err(Error::ChatTemplate {
+            reason: format!("messages of {total} bytes; at most 2 GiB can be rendered"),
+        });
     }
     let mut buffer = vec![0u8; longest + 256];
     loop {

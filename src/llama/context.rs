@@ -217,7 +217,10 @@ impl Context {
                 return bad(format!("has {} sequences, which needs a context with kv_unified", entry.seqs.len()));
             }
             if let Some(seq) = entry.seqs.iter().find(|seq| !(0..n_seq_max as i32).contains(*seq)) {
-                return bad(format!("has the sequence id {seq}; n_seq_max = {n_seq_max} allows 0 to {}", n_seq_max - 1));
+                return bad(format!(
+                    "has the sequence id {seq}; n_seq_max = {n_seq_max} allows 0 to {}",
+                    n_seq_max - 1
+                ));
             }
         }
         self.check_positions(batch)

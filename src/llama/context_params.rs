@@ -325,11 +325,19 @@ impl ContextParams {
             return Err(Error::parameter("rope_freq_scale", self.rope_freq_scale, "0, or 0.0001 to 10000"));
         }
         if self.type_v.is_quantized() && self.flash_attention == FlashAttention::Disabled {
-            return Err(Error::parameter("type_v", format!("{:?}", self.type_v), "F32, F16 or Bf16 without flash attention"));
+            return Err(Error::parameter(
+                "type_v",
+                format!("{:?}", self.type_v),
+                "F32, F16 or Bf16 without flash attention",
+            ));
         }
         // Without flash attention upstream does not check that rows are whole blocks.
         if self.type_k.is_quantized() && self.flash_attention == FlashAttention::Disabled {
-            return Err(Error::parameter("type_k", format!("{:?}", self.type_k), "F32, F16 or Bf16 without flash attention"));
+            return Err(Error::parameter(
+                "type_k",
+                format!("{:?}", self.type_k),
+                "F32, F16 or Bf16 without flash attention",
+            ));
         }
         Ok(())
     }

@@ -61,9 +61,8 @@ fn available_memory() -> Option<u64> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
         let system = meminfo(&std::fs::read_to_string("/proc/meminfo").ok()?)?;
-        let group = |name: &str| {
-            std::fs::read_to_string(format!("/sys/fs/cgroup/{name}")).ok()?.trim().parse::<u64>().ok()
-        };
+        let group =
+            |name: &str| std::fs::read_to_string(format!("/sys/fs/cgroup/{name}")).ok()?.trim().parse::<u64>().ok();
         // The control group's own use counts its file cache, which can go; only its limit is certain.
         Some(group("memory.max").map_or(system, |limit| limit.min(system)))
     }

@@ -13,6 +13,7 @@ mod perf;
 mod sampler;
 mod system;
 mod token;
+mod tokenize;
 mod utf8;
 mod vocab;
 
@@ -27,5 +28,6 @@ pub use perf::Perf;
 pub use sampler::{Candidate, Candidates, Penalties, Sampler, SamplerChain, SamplerPerf};
 pub use system::{available_threads, supports_gpu_offload, supports_mlock, supports_mmap, supports_rpc, system_info};
 pub use token::{Pos, SeqId, Token};
+pub use tokenize::Special;
 pub use utf8::Utf8Decoder;
-pub use vocab::{Special, TokenAttr, Vocab, VocabType};
+pub use vocab::{TokenAttr, Vocab, VocabType};

@@ -134,9 +134,8 @@ impl Model {
             header.get_or_insert(part);
         }
         let header = header.unwrap_or_default();
-        gguf::check_overrides(&header, &overrides(&params.metadata_overrides)).map_err(|reason| {
-            Error::parameter("metadata_overrides", "not usable", reason)
-        })?;
+        gguf::check_overrides(&header, &overrides(&params.metadata_overrides))
+            .map_err(|reason| Error::parameter("metadata_overrides", "not usable", reason))?;
         let mut c_params = CModelParams::new(params)?;
         let mut progress = Progress::new(progress);
         c_params.params.progress_callback = Some(Progress::trampoline);

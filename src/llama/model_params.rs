@@ -226,7 +226,8 @@ impl CModelParams {
         }
         c.n_gpu_layers = params.n_gpu_layers;
         c.split_mode = params.split_mode.to_c();
-        c.load_mode = params.load_mode.to_c();
+        // Upstream asserts that nothing is mapped without memory to allocate.
+        c.load_mode = if params.no_alloc { LoadMode::None } else { params.load_mode }.to_c();
         c.lazy_mode = params.lazy_mode.to_c();
         c.main_gpu = params.main_gpu;
         c.vocab_only = params.vocab_only;
@@ -250,7 +251,11 @@ impl CModelParams {
 fn device_list(devices: Option<&[Device]>) -> Result<Vec<sys::ggml_backend_dev_t>> {
     let Some(devices) = devices else { return Ok(Vec::new()) };
     if devices.len() > MAX_DEVICES {
-        return Err(Error::parameter("devices", format!("{} devices", devices.len()), format!("at most {MAX_DEVICES}")));
+        return Err(Error::parameter(
+            "devices",
+            format!("{} devices", devices.len()),
+            format!("at most {MAX_DEVICES}"),
+        ));
     }
     Ok(devices.iter().map(|device| device.as_ptr()).chain([std::ptr::null_mut()]).collect())
 }

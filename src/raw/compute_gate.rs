@@ -6,6 +6,8 @@
 use std::cell::Cell;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use crate::logging;
+
 static GATE: RwLock<()> = RwLock::new(());
 
 thread_local! {
@@ -33,9 +35,9 @@ impl Drop for Computing {
 }
 
 /// Waits until no computation runs and keeps others from starting. `None` inside a computation's callback on this
-/// thread, where waiting would never end.
+/// thread and inside a log sink, which may run on a thread that the computation waits for: there waiting would never end.
 pub(crate) fn alone() -> Option<RwLockWriteGuard<'static, ()>> {
-    (COMPUTING.get() == 0).then(|| GATE.write().unwrap_or_else(PoisonError::into_inner))
+    (COMPUTING.get() == 0 && !logging::in_sink()).then(|| GATE.write().unwrap_or_else(PoisonError::into_inner))
 }
 
 #[cfg(test)]

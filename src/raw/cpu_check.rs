@@ -12,9 +12,7 @@ pub(crate) use generated::*;
 pub(crate) fn check() -> Result<()> {
     match missing(CPU_CHECKS, has_feature).as_slice() {
         [] => Ok(()),
-        missing => {
-            Err(Error::MissingCpuFeatures { missing: missing.join(", "), compiled: CPU_SETS.join(", ") })
-        }
+        missing => Err(Error::MissingCpuFeatures { missing: missing.join(", "), compiled: CPU_SETS.join(", ") }),
     }
 }
 
@@ -37,8 +35,26 @@ fn has_feature(name: &str) -> bool {
         };
     }
     detect!(
-        "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "avx", "avx2", "bmi1", "bmi2", "fma", "f16c", "avxvnni", "avx512f",
-        "avx512cd", "avx512vl", "avx512dq", "avx512bw", "avx512vbmi", "avx512vnni", "avx512bf16"
+        "sse3",
+        "ssse3",
+        "sse4.1",
+        "sse4.2",
+        "popcnt",
+        "avx",
+        "avx2",
+        "bmi1",
+        "bmi2",
+        "fma",
+        "f16c",
+        "avxvnni",
+        "avx512f",
+        "avx512cd",
+        "avx512vl",
+        "avx512dq",
+        "avx512bw",
+        "avx512vbmi",
+        "avx512vnni",
+        "avx512bf16"
     )
 }
 

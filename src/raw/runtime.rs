@@ -28,7 +28,7 @@ pub(crate) fn start() -> Result<()> {
             })
             .map_err(|fault| fault.into_error("llama_backend_init"))
         })
-        .map(|()| ())
+        .copied()
 }
 
 /// Sends upstream's last words to the log before an assertion unwinds or ends the process.
@@ -37,4 +37,3 @@ unsafe extern "C" fn on_abort(message: *const c_char) {
     let message = unsafe { CStr::from_ptr(message) };
     logging::report_abort(&message.to_string_lossy());
 }
-

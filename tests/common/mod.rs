@@ -4,9 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ggml_llama::{
-    Batch, Context, ContextParams, Error, Model, ModelParams, Pos, SamplerChain, SeqId, Special, Token,
-};
+use ggml_llama::{Batch, Context, ContextParams, Error, Model, ModelParams, Pos, SamplerChain, SeqId, Special, Token};
 use ggml_llama_testkit as testkit;
 
 pub(crate) mod child;
@@ -76,7 +74,8 @@ pub(crate) fn argmax(values: &[f32]) -> usize {
 pub(crate) fn relative_difference(a: &[f32], b: &[f32]) -> f32 {
     assert_eq!(a.len(), b.len());
     let largest = a.iter().chain(b).fold(0f32, |m, x| m.max(x.abs()));
-    let difference = a.iter().zip(b).fold(0f32, |m, (x, y)| if (x - y).is_nan() { f32::NAN } else { m.max((x - y).abs()) });
+    let difference =
+        a.iter().zip(b).fold(0f32, |m, (x, y)| if (x - y).is_nan() { f32::NAN } else { m.max((x - y).abs()) });
     difference / largest
 }
 

@@ -132,9 +132,9 @@ impl SamplerChain {
         }
         let logits = context.logits(index)?;
         let selected = self.apply(logits)?.selected();
-        selected.map(|candidate| candidate.token).ok_or_else(|| Error::Sampling {
-            reason: "the samplers left nothing to choose from".to_owned(),
-        })
+        selected
+            .map(|candidate| candidate.token)
+            .ok_or_else(|| Error::Sampling { reason: "the samplers left nothing to choose from".to_owned() })
     }
 
     /// Applies the chain to logits, one per token of the vocabulary, and shows what is left. Nothing is accepted.
