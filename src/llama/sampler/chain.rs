@@ -1,6 +1,6 @@
 //! A chain of samplers, applied one after the other.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::llama::context::Context;
@@ -44,6 +44,8 @@ pub struct SamplerChain {
     vocab: Vocab,
     /// The candidates, kept between calls: one per token of the vocabulary.
     buffer: Vec<sys::llama_token_data>,
+    /// What was sampled without upstream: a chain of nothing but greedy needs no list of candidates.
+    greedy: SamplerPerf,
 }
 
 /// How long sampling took, and how often.
@@ -78,7 +80,7 @@ impl SamplerChain {
             raw.chain_add(sampler.build(vocab.n_tokens())?);
         }
         raw.keep_alive([vocab.model().clone()]);
-        Ok(SamplerChain { raw, samplers, vocab: vocab.clone(), buffer: Vec::new() })
+        Ok(SamplerChain { raw, samplers, vocab: vocab.clone(), buffer: Vec::new(), greedy: SamplerPerf::default() })
     }
 
     /// A chain that always takes the token with the largest logit.
@@ -131,6 +133,14 @@ impl SamplerChain {
             });
         }
         let logits = context.logits(index)?;
+        if self.samplers == [Sampler::Greedy] {
+            self.check_usable()?;
+            let started = Instant::now();
+            let best = largest(logits)?;
+            self.greedy.sample += started.elapsed();
+            self.greedy.n_sample = self.greedy.n_sample.saturating_add(1);
+            return Ok(best);
+        }
         let selected = self.apply(logits)?.selected();
         selected
             .map(|candidate| candidate.token)
@@ -149,18 +159,10 @@ impl SamplerChain {
         if usize::try_from(n_vocab) != Ok(logits.len()) || logits.is_empty() {
             return Err(Error::Sampling { reason: format!("{} logits for {n_vocab} tokens", logits.len()) });
         }
-        let mut finite = false;
-        let mut number = true;
+        largest(logits)?;
         self.buffer.clear();
-        self.buffer.extend((0..).zip(logits).map(|(id, &logit)| {
-            finite |= logit > f32::NEG_INFINITY;
-            number &= !(logit.is_nan() || logit == f32::INFINITY);
-            sys::llama_token_data { id, logit, p: 0.0 }
-        }));
-        if !number || !finite {
-            let what = if number { "all logits are minus infinity" } else { "a logit is not a number or infinite" };
-            return Err(Error::Sampling { reason: format!("{what}: the model's output is unusable") });
-        }
+        let candidate = |(id, &logit)| sys::llama_token_data { id, logit, p: 0.0 };
+        self.buffer.extend((0..).zip(logits).map(candidate));
         let mut array = sys::llama_token_data_array {
             data: self.buffer.as_mut_ptr(),
             size: self.buffer.len(),
@@ -236,7 +238,7 @@ impl SamplerChain {
         let mut raw = raw.ok_or_else(|| Error::Sampling { reason: "upstream could not copy the chain".to_owned() })?;
         raw.keep_alive(self.raw.keep().iter().cloned());
         let (samplers, vocab) = (self.samplers.clone(), self.vocab.clone());
-        Ok(SamplerChain { raw, samplers, vocab, buffer: Vec::new() })
+        Ok(SamplerChain { raw, samplers, vocab, buffer: Vec::new(), greedy: SamplerPerf::default() })
     }
 
     /// The seed in use: that of the last sampler with one; `None` when none has one.
@@ -257,14 +259,15 @@ impl SamplerChain {
         // SAFETY: this is a chain, which the function asserts.
         let c = unsafe { sys::llama_perf_sampler(self.raw.as_ptr()) };
         SamplerPerf {
-            sample: Duration::try_from_secs_f64(c.t_sample_ms / 1e3).unwrap_or_default(),
-            n_sample: c.n_sample,
+            sample: self.greedy.sample + Duration::try_from_secs_f64(c.t_sample_ms / 1e3).unwrap_or_default(),
+            n_sample: self.greedy.n_sample.saturating_add(c.n_sample),
         }
     }
 
     /// Sets time and number to zero.
     #[doc(alias = "llama_perf_sampler_reset")]
     pub fn reset_perf(&mut self) {
+        self.greedy = SamplerPerf::default();
         // SAFETY: this is a chain, which the function asserts.
         unsafe { sys::llama_perf_sampler_reset(self.raw.as_ptr()) }
     }
@@ -303,5 +306,60 @@ fn no_output() -> Error {
         what: "logits",
         index: "the last output".to_owned(),
         reason: "the last decode had no outputs, failed, or there was none".to_owned(),
+    }
+}
+
+/// The token with the largest logit, the first of several; an error for logits that no sampler can work with.
+fn largest(logits: &[f32]) -> Result<Token> {
+    // Lanes that the compiler turns into vector code.
+    let unusable = |what: &str| Err(Error::Sampling { reason: format!("{what}: the model's output is unusable") });
+    let mut lanes = [f32::NEG_INFINITY; 16];
+    let mut nan = [false; 16];
+    let mut chunks = logits.chunks_exact(16);
+    for chunk in &mut chunks {
+        for ((lane, nan), &logit) in lanes.iter_mut().zip(&mut nan).zip(chunk) {
+            *lane = if logit > *lane { logit } else { *lane };
+            *nan |= logit.is_nan();
+        }
+    }
+    let rest = chunks.remainder();
+    let max = lanes.iter().chain(rest).copied().fold(f32::NEG_INFINITY, f32::max);
+    if nan.contains(&true) || rest.iter().any(|logit| logit.is_nan()) || max == f32::INFINITY {
+        return unusable("a logit is not a number or infinite");
+    }
+    if max == f32::NEG_INFINITY {
+        return unusable("all logits are minus infinity");
+    }
+    let at = logits.iter().position(|&logit| logit == max).and_then(|at| i32::try_from(at).ok());
+    at.map(Token).ok_or_else(|| Error::Sampling { reason: "more logits than token ids".to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_of_the_largest_wins_wherever_it_stands() {
+        for n in [1, 15, 16, 17, 40] {
+            for at in 0..n {
+                let mut logits = vec![-1.0; n];
+                logits[at] = 2.0;
+                logits[n - 1] = 2.0;
+                assert_eq!(largest(&logits).unwrap(), Token(at as i32), "{at} of {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn logits_that_are_no_numbers_are_refused() {
+        for bad in [f32::NAN, f32::INFINITY] {
+            for at in [0, 15, 16, 19] {
+                let mut logits = vec![0.0; 20];
+                logits[at] = bad;
+                assert!(largest(&logits).is_err(), "{bad} at {at}");
+            }
+        }
+        assert!(largest(&[f32::NEG_INFINITY; 20]).is_err());
+        assert_eq!(largest(&[f32::NEG_INFINITY, 0.0]).unwrap(), Token(1));
     }
 }
