@@ -52,12 +52,14 @@ fn check(cases: Vec<Case>, at_least: usize) {
     let mut failed: Vec<String> = Vec::new();
     for (name, result) in results {
         match result {
+            // Caught, but no call may get that far.
+            Ok(line) if line.contains("GGML_ASSERT") => failed.push(format!("{name}: {line}")),
             Ok(line) => println!("{name}: {line}"),
             Err(failure) => failed.push(format!("{name}: {failure}")),
         }
     }
     failed.sort();
-    assert!(failed.is_empty(), "{} of {total} files end the process:\n{}", failed.len(), failed.join("\n"));
+    assert!(failed.is_empty(), "{} of {total} files are not refused in time:\n{}", failed.len(), failed.join("\n"));
 }
 
 #[test]
@@ -90,6 +92,32 @@ fn the_sound_file_goes_all_the_way() {
     assert_eq!(attempt(&path), "loads; decodes; gives embeddings; makes the default context; vocabulary works");
     let results = run_all(vec![("sound".to_owned(), path)]);
     assert_eq!(results, [("sound".to_owned(), Ok(attempt(&folder.path().join("sound.gguf"))))]);
+}
+
+/// Odd, but nothing that upstream stumbles over: what is refused must have a reason.
+#[test]
+fn harmless_files_still_load() {
+    let harmless = [
+        "alignment-64-unused",
+        "bert-pooling-last",
+        "bos-1e9",
+        "causal-false",
+        "eps-0",
+        "file-type-9999",
+        "rope-scaling-longrope",
+        "scores-missing",
+        "token-types-missing",
+        "tokens-not-utf8",
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file.gguf");
+    let files = broken::all();
+    for name in harmless {
+        let (_, bytes) = files.iter().find(|(n, _)| n == name).unwrap();
+        std::fs::write(&path, bytes).unwrap();
+        let outcome = attempt(&path);
+        assert!(outcome.starts_with("loads; decodes; gives embeddings"), "{name}: {outcome}");
+    }
 }
 
 #[test]

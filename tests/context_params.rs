@@ -80,7 +80,7 @@ fn a_computation_larger_than_memory_is_refused() {
     let model = tiny_bert();
     let result = model.new_context(&huge);
     assert!(matches!(result, Err(Error::ContextCreation { .. } | Error::InvalidParameter { .. })), "{result:?}");
-    logits(&model, &small());
+    model.new_context(&small()).unwrap();
 }
 
 #[test]
@@ -143,7 +143,18 @@ fn scaled_positions_change_the_result_and_not_the_model() {
     assert!(relative_difference(&logits(&model, &yarn), &plain) > 1e-3);
     // Upstream writes the stretched length into the model; what it was trained with stays the answer.
     assert_eq!(model.n_ctx_train(), 256);
+    assert_eq!(model.new_context(&changed(|p| p.n_ctx = 0)).unwrap().n_ctx(), 256);
     assert_eq!(logits(&model, &small()), plain);
+}
+
+/// It is also the length of an encoder's output until there is one: zero of it is an assertion.
+#[test]
+fn scaled_positions_do_not_reach_the_encoder() {
+    let model = tiny_t5();
+    let yarn = changed(|p| (p.rope_scaling, p.rope_freq_scale, p.yarn_orig_ctx) = (RopeScaling::Yarn, 1e4, 1));
+    model.new_context(&yarn).unwrap();
+    model.new_context(&small()).unwrap();
+    assert_eq!(model.new_context(&changed(|p| p.n_ctx = 0)).unwrap().n_ctx(), 256);
 }
 
 #[test]
@@ -198,6 +209,14 @@ fn mean_pooling_needs_an_even_split() {
         model.new_context(&params(4, 256, pooling)).unwrap();
         model.new_context(&params(5, 20, pooling)).unwrap();
     }
+    // The length is rounded up to 3 times 256, and the micro-batch is not limited by what it was before.
+    let rounded = params(3, 512, Pooling::Mean).with_n_ctx(255);
+    assert_eq!(parameter_of(model.new_context(&rounded)), "n_seq_max");
+    let mut outputs = params(1, 64, Pooling::Mean);
+    outputs.n_outputs_max = 63;
+    assert_eq!(parameter_of(model.new_context(&outputs)), "n_outputs_max");
+    outputs.n_outputs_max = 64;
+    model.new_context(&outputs).unwrap();
     model.new_context(&params(3, 256, Pooling::Cls)).unwrap();
     model.new_context(&params(3, 256, Pooling::None)).unwrap();
     assert_eq!(parameter_of(tiny_llama().new_context(&params(3, 256, Pooling::Mean))), "n_seq_max");

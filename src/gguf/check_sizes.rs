@@ -85,12 +85,13 @@ impl HeadSizes {
         };
         let key = hyper.u32("attention.key_length")?;
         let value = hyper.u32("attention.value_length")?;
-        let default = n_embd.unwrap_or(0) / first;
+        // Upstream says itself that it needs the embedding's length.
+        let Some(n_embd) = n_embd else { return Ok(None) };
+        let default = n_embd / first;
         if default == 0 && (key.is_none() || value.is_none()) {
             bail!(
-                "`{}` is {first}; expected at most the embedding's length, {}",
-                hyper.key("attention.head_count"),
-                n_embd.unwrap_or(0)
+                "`{}` is {first}; expected at most the embedding's length, {n_embd}",
+                hyper.key("attention.head_count")
             );
         }
         let key = key.unwrap_or(default);

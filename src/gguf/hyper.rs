@@ -38,14 +38,6 @@ impl<'a> Hyper<'a> {
         }
     }
 
-    pub(crate) fn f32(&self, name: &str) -> Result<Option<f32>, String> {
-        match self.get(name) {
-            None => Ok(None),
-            Some(Value::F32(value)) => Ok(Some(*value)),
-            Some(other) => Err(self.wrong_type(name, other, "f32")),
-        }
-    }
-
     /// One number per layer: an array of that length, or one for all.
     pub(crate) fn per_layer(&self, name: &str, n_layer: u32) -> Result<Option<Vec<u32>>, String> {
         let array = match self.get(name) {
@@ -113,8 +105,7 @@ pub(crate) mod tests {
         assert_eq!(hyper.u32("n"), Ok(Some(3)));
         assert_eq!(hyper.u32("missing"), Ok(None));
         assert_eq!(hyper.u32("i").unwrap_err(), "`x.i` has type i32; expected u32");
-        assert_eq!(hyper.f32("f"), Ok(Some(0.5)));
-        assert!(hyper.f32("n").is_err());
+        assert_eq!(hyper.u32("f").unwrap_err(), "`x.f` has type f32; expected u32");
         assert_eq!(hyper.per_layer("n", 2), Ok(Some(vec![3, 3])));
         assert_eq!(hyper.per_layer("list", 2), Ok(Some(vec![1, 2])));
         assert_eq!(hyper.per_layer("list", 3).unwrap_err(), "`x.list` has 2 elements; expected one per layer, 3");

@@ -69,7 +69,13 @@ impl Context {
         params.check()?;
         check_model(model, params)?;
         memory_estimate::check(model, params)?;
-        let c_params = params.to_c();
+        let mut c_params = params.to_c();
+        // Upstream writes the length that YaRN reaches into the shared model, where the next context would find it:
+        // as its default length, and as that of an encoder's output.
+        c_params.n_ctx = n_ctx(model, params);
+        if model.has_encoder() {
+            c_params.rope_freq_scale = 0.0;
+        }
         // Making a context plans graphs, and may try one.
         let _computing = compute_gate::computing();
         let lock = model.raw().lock_context_creation();
@@ -445,10 +451,7 @@ fn check_model(model: &Model, params: &ContextParams) -> Result<()> {
         let expected = "a model that works without the context of another one";
         return Err(Error::parameter("model", format!("of architecture {}", model.architecture()), expected));
     }
-    let n_ctx = match params.n_ctx {
-        0 => u32::try_from(model.n_ctx_train()).unwrap_or(0),
-        n_ctx => n_ctx,
-    };
+    let n_ctx = n_ctx(model, params);
     if n_ctx == 0 {
         return Err(Error::parameter("n_ctx", 0, "1 or more, since the model does not name its training length"));
     }
@@ -460,13 +463,31 @@ fn check_model(model: &Model, params: &ContextParams) -> Result<()> {
     // The graph that is tried at creation splits a micro-batch evenly among the sequences.
     let means = params.pooling == Pooling::Mean || params.pooling == Pooling::Unspecified && model.pools_by_mean();
     let n_ubatch = if params.n_ubatch == 0 { params.n_batch } else { params.n_ubatch }.min(params.n_batch);
-    if params.embeddings && means && n_ctx.min(n_ubatch) % params.n_seq_max != 0 {
-        let expected = format!("a number that divides n_ubatch = {} with mean pooling", n_ctx.min(n_ubatch));
-        return Err(Error::parameter("n_seq_max", params.n_seq_max, expected));
+    if params.embeddings && means {
+        // Models without causal attention take the rounded n_ctx.
+        let padded = n_ctx.div_ceil(params.n_seq_max).next_multiple_of(256).saturating_mul(params.n_seq_max);
+        for n_tokens in [n_ctx.min(n_ubatch), padded.min(n_ubatch)] {
+            if n_tokens % params.n_seq_max != 0 {
+                let expected = format!("a number that divides n_ubatch = {n_tokens} with mean pooling");
+                return Err(Error::parameter("n_seq_max", params.n_seq_max, expected));
+            }
+            if params.n_outputs_max != 0 && params.n_outputs_max < n_tokens {
+                let expected = format!("0, or at least n_ubatch = {n_tokens} with mean pooling");
+                return Err(Error::parameter("n_outputs_max", params.n_outputs_max, expected));
+            }
+        }
     }
     // Encoder-decoder graphs assert on separate caches.
     if model.has_encoder() && params.n_seq_max > 1 && !params.kv_unified {
         return Err(Error::parameter("n_seq_max", params.n_seq_max, "1, or kv_unified, for an encoder-decoder model"));
     }
     Ok(())
+}
+
+/// The length that is asked for; by default the training length as it was when the model was loaded.
+fn n_ctx(model: &Model, params: &ContextParams) -> u32 {
+    match params.n_ctx {
+        0 => u32::try_from(model.n_ctx_train()).unwrap_or(0),
+        n_ctx => n_ctx,
+    }
 }

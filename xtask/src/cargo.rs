@@ -106,10 +106,8 @@ fn note(built: &mut Built, message: &Value) {
                 built.executables.insert(name.to_owned(), program.into());
             }
         }
-        Some("build-script-executed") => {
-            if text("/package_id").is_some_and(is_root_package) {
-                built.out_dir = text("/out_dir").map(PathBuf::from);
-            }
+        Some("build-script-executed") if text("/package_id").is_some_and(is_root_package) => {
+            built.out_dir = text("/out_dir").map(PathBuf::from);
         }
         _ => {}
     }
@@ -138,7 +136,7 @@ impl NativeBuild {
     fn show(&mut self, activity: &mut Activity) {
         // Looking once a second or so is enough.
         self.ticks += 1;
-        if self.ticks % 4 == 0
+        if self.ticks.is_multiple_of(4)
             && let Some((done, total)) = self.look()
         {
             activity.steps(done, total);

@@ -41,8 +41,8 @@ pub(crate) fn check() -> Result<()> {
         features(&read("Cargo.toml")?, &BACKENDS.iter().map(|backend| backend.feature).collect::<Vec<_>>());
     for table in tables() {
         for file in table.files {
-            match replaced(&read(file)?, table.name, &table.text) {
-                Err(error) => faults.push(format!("{file}: {error}")),
+            match read(file).and_then(|text| replaced(&text, table.name, &table.text)) {
+                Err(error) => faults.push(format!("{file}: {error:#}")),
                 Ok(Some(_)) => faults.push(format!("{file}: the table `{}` differs from the code", table.name)),
                 Ok(None) => {}
             }
@@ -54,11 +54,11 @@ pub(crate) fn check() -> Result<()> {
     bail!("{}\n`cargo xtask tables --write` writes the tables", faults.join("\n"))
 }
 
+/// Writes what can be written; [`check`] then names what could not.
 fn write() -> Result<()> {
     for table in tables() {
         for file in table.files {
-            let new = replaced(&read(file)?, table.name, &table.text).with_context(|| (*file).to_owned())?;
-            if let Some(text) = new {
+            if let Ok(Some(text)) = read(file).and_then(|text| replaced(&text, table.name, &table.text)) {
                 fs::write(root::dir().join(file), text).with_context(|| format!("cannot write {file}"))?;
                 eprintln!("{file}: wrote the table `{}`", table.name);
             }

@@ -137,8 +137,8 @@ impl SamplerChain {
             self.check_usable()?;
             let started = Instant::now();
             let best = largest(logits)?;
+            // Upstream counts it when it is accepted.
             self.greedy.sample += started.elapsed();
-            self.greedy.n_sample = self.greedy.n_sample.saturating_add(1);
             return Ok(best);
         }
         let selected = self.apply(logits)?.selected();

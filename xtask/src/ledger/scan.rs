@@ -36,6 +36,8 @@ pub(crate) fn scan(rust: &[Source], cpp: &[Source]) -> Scan {
         let blanked = code::blank(&source.text);
         let code = code::without_tests(&blanked);
         scan.items(source, code);
+        let names = code::words(code).zip(code::words(code).skip(1)).filter(|(word, _)| ITEMS.contains(word));
+        scan.defined.extend(names.map(|(_, name)| name.to_owned()));
         scan.note_uses(code, &module(&source.path));
     }
     for source in cpp {
@@ -68,7 +70,6 @@ impl Scan {
                 inside = Some((depth, owner));
             }
             if let Some(name) = item_name(line) {
-                self.defined.insert(name.to_owned());
                 let path = match &inside {
                     Some((_, owner)) => format!("{top}::{owner}::{name}"),
                     None => format!("{top}::{name}"),

@@ -22,7 +22,7 @@ pub(crate) fn tools(need: Need) -> Result<()> {
     let system = system();
     let names: Vec<Tool> = missing.iter().map(|entry| entry.tool).collect();
     let (commands, rest) = managers::commands(system, &names);
-    let stop = |missing: &[Missing], reason| Err(Stopped(message::stopped(missing, &commands, reason)).into());
+    let stop = |missing: &[Missing], reason| Err(Stopped(message::stopped(missing, &commands, &rest, reason)).into());
     let packages = names.iter().any(|&tool| tool != Tool::RustComponents);
     if !need.install {
         return stop(&missing, Reason::Forbidden);

@@ -10,7 +10,7 @@ pub(crate) enum Tool {
     /// CMake, new enough.
     CMake,
     /// Ninja or make: what CMake drives.
-    BuildTool,
+    Builder,
     /// libclang with clang's own headers.
     Libclang,
     /// pip, for the model.
@@ -25,7 +25,7 @@ impl Tool {
         match self {
             Tool::Compiler => "a C++ compiler",
             Tool::CMake => "CMake 3.14 or newer",
-            Tool::BuildTool => "ninja or make",
+            Tool::Builder => "ninja or make",
             Tool::Libclang => "libclang with clang's headers",
             Tool::Pip => "pip",
             Tool::RustComponents => "rustfmt and clippy",
@@ -37,7 +37,7 @@ impl Tool {
         match self {
             Tool::Compiler => "compiles llama.cpp and ggml",
             Tool::CMake => "configures the build of llama.cpp and ggml",
-            Tool::BuildTool => "runs the compilers for CMake",
+            Tool::Builder => "runs the compilers for CMake",
             Tool::Libclang => "bindgen reads the C headers with it",
             Tool::Pip => "fetches the small model, once",
             Tool::RustComponents => "check formatting and lints",
@@ -49,7 +49,7 @@ impl Tool {
         match self {
             Tool::Compiler => "set CXX (and CC) to the compiler",
             Tool::CMake => "set CMAKE to the program; `pip install cmake` gives a new one on old systems",
-            Tool::BuildTool => "set CMAKE_GENERATOR to what CMake shall use",
+            Tool::Builder => "set CMAKE_GENERATOR to what CMake shall use",
             Tool::Libclang => "set LIBCLANG_PATH to the folder that holds the library",
             Tool::Pip => "set GGML_LLAMA_MODEL, or give --model: any GGUF file of yours",
             Tool::RustComponents => "take them from where your Rust toolchain comes from",
@@ -120,12 +120,12 @@ impl Manager {
             (Manager::Winget, Tool::Compiler) => &["Microsoft.VisualStudio.2022.BuildTools"],
             (Manager::Winget, Tool::Libclang) => &["LLVM.LLVM"],
             (Manager::Winget, Tool::CMake) => &["Kitware.CMake"],
-            (Manager::Winget, Tool::BuildTool) => &["Ninja-build.Ninja"],
+            (Manager::Winget, Tool::Builder) => &["Ninja-build.Ninja"],
             (Manager::Winget, Tool::Pip) => &["Python.Python.3.12"],
             (_, Tool::CMake) => &["cmake"],
-            (Manager::Apt | Manager::Dnf | Manager::Yum, Tool::BuildTool) => &["ninja-build"],
-            (Manager::Apk, Tool::BuildTool) => &["samurai"],
-            (_, Tool::BuildTool) => &["ninja"],
+            (Manager::Apt | Manager::Dnf | Manager::Yum, Tool::Builder) => &["ninja-build"],
+            (Manager::Apk, Tool::Builder) => &["samurai"],
+            (_, Tool::Builder) => &["ninja"],
             (Manager::Apk, Tool::Pip) => &["py3-pip"],
             (Manager::Pacman, Tool::Pip) => &["python-pip"],
             (Manager::Brew, Tool::Pip) => &["python3"],
@@ -192,7 +192,7 @@ impl Command {
     }
 
     /// Puts sudo before it. A variable goes through `env`: sudo would drop it.
-    fn as_root(mut self, ask: bool) -> Command {
+    fn under_sudo(mut self, ask: bool) -> Command {
         let mut argv = vec!["sudo".to_owned()];
         if !ask {
             argv.push("-n".to_owned());
@@ -250,12 +250,12 @@ pub(crate) fn commands(system: System, missing: &[Tool]) -> (Vec<Command>, Vec<T
         }
     }
     if let Some(manager) = system.manager.filter(|_| !packages.is_empty()) {
-        if system.want_ninja && !missing.contains(&Tool::BuildTool) {
-            packages.extend(manager.packages(Tool::BuildTool));
+        if system.want_ninja && !missing.contains(&Tool::Builder) {
+            packages.extend(manager.packages(Tool::Builder));
         }
         commands = manager.install(&packages);
         if manager.needs_root() && system.rights != Rights::Ours {
-            commands = commands.into_iter().map(|command| command.as_root(system.rights == Rights::None)).collect();
+            commands = commands.into_iter().map(|command| command.under_sudo(system.rights == Rights::None)).collect();
         }
     }
     if missing.contains(&Tool::RustComponents) {
@@ -272,7 +272,7 @@ pub(crate) fn commands(system: System, missing: &[Tool]) -> (Vec<Command>, Vec<T
 mod tests {
     use super::*;
 
-    const ALL: [Tool; 5] = [Tool::Compiler, Tool::CMake, Tool::BuildTool, Tool::Libclang, Tool::Pip];
+    const ALL: [Tool; 5] = [Tool::Compiler, Tool::CMake, Tool::Builder, Tool::Libclang, Tool::Pip];
 
     fn on(manager: Manager, rights: Rights, want_ninja: bool) -> System {
         System { manager: Some(manager), rights, want_ninja, rustup: true }

@@ -1,5 +1,6 @@
 //! Pure: what is said when tools are missing.
 
+use crate::setup::Tool;
 use crate::setup::managers::Command;
 use crate::setup::probe::Missing;
 
@@ -25,8 +26,8 @@ pub(crate) fn announcement(missing: &[Missing], commands: &[Command]) -> String 
     text + "with:\n" + &list(commands)
 }
 
-/// One block that says all that a user needs to know to go on.
-pub(crate) fn stopped(missing: &[Missing], commands: &[Command], reason: Reason) -> String {
+/// One block that says all that a user needs to know to go on. `rest` are the tools that the commands do not give.
+pub(crate) fn stopped(missing: &[Missing], commands: &[Command], rest: &[Tool], reason: Reason) -> String {
     let mut text = match reason {
         Reason::Forbidden => "Something is missing, and --no-install forbids installing it.\n",
         Reason::NotAllowed => "Something is missing, and installing it takes rights that we do not have.\n",
@@ -39,12 +40,12 @@ pub(crate) fn stopped(missing: &[Missing], commands: &[Command], reason: Reason)
             "\n{}\n  for:      {}\n  install:  {}\n  instead:  {}\n",
             title(entry),
             entry.tool.why(),
-            by_hand(entry, commands, reason),
+            by_hand(entry.tool, rest.contains(&entry.tool), reason),
             entry.tool.instead()
         ));
     }
     if !commands.is_empty() && reason != Reason::DidNotHelp {
-        let intro = if reason == Reason::Forbidden { "These commands would run" } else { "All of it at once" };
+        let intro = if reason == Reason::Forbidden { "These commands would run" } else { "With these commands" };
         text.push_str(&format!("\n{intro}:\n{}", list(commands)));
     }
     text.trim_end().to_owned()
@@ -57,21 +58,16 @@ fn title(entry: &Missing) -> String {
     }
 }
 
-fn by_hand(entry: &Missing, commands: &[Command], reason: Reason) -> String {
-    use crate::setup::Tool;
-    match (entry.tool, reason) {
-        (_, Reason::DidNotHelp) if cfg!(windows) => {
-            "open a new terminal, which knows the new PATH, and try again".into()
+fn by_hand(tool: Tool, rest: bool, reason: Reason) -> &'static str {
+    match (tool, reason) {
+        (_, Reason::DidNotHelp) if cfg!(windows) => "open a new terminal, which knows the new PATH, and try again",
+        (_, Reason::DidNotHelp) => "see what the commands above said",
+        (Tool::Compiler, _) if cfg!(target_os = "macos") => "xcode-select --install",
+        (Tool::RustComponents, _) => "rustup component add rustfmt clippy",
+        _ if rest => {
+            "with this system's package manager (of which we know apt-get, dnf, yum, pacman, zypper, apk, brew, winget)"
         }
-        (_, Reason::DidNotHelp) => "see what the commands above said".into(),
-        (Tool::Compiler, _) if cfg!(target_os = "macos") => "xcode-select --install".into(),
-        (Tool::RustComponents, _) => "rustup component add rustfmt clippy".into(),
-        _ if commands.is_empty() => {
-            "with this system's package manager (we know apt-get, dnf, yum, pacman, zypper, apk, \
-             brew and winget)"
-                .into()
-        }
-        _ => "see below".into(),
+        _ => "see below",
     }
 }
 
@@ -82,7 +78,6 @@ fn list(commands: &[Command]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setup::Tool;
     use crate::setup::managers::{Manager, Rights, System, commands};
 
     fn sample() -> (Vec<Missing>, Vec<Command>) {
@@ -98,7 +93,7 @@ mod tests {
     #[test]
     fn a_block_says_what_why_how_and_what_instead() {
         let (missing, commands) = sample();
-        let text = stopped(&missing, &commands, Reason::Forbidden);
+        let text = stopped(&missing, &commands, &[], Reason::Forbidden);
         for part in [
             "CMake 3.14 or newer: /usr/bin/cmake is 3.10",
             "bindgen reads the C headers",
@@ -111,8 +106,8 @@ mod tests {
 
     #[test]
     fn without_commands_the_block_still_says_where_to_turn() {
-        let text = stopped(&sample().0, &[], Reason::NoPackage);
-        assert!(text.contains("package manager") && !text.contains("All of it at once"), "{text}");
+        let text = stopped(&sample().0, &[], &[Tool::CMake, Tool::Libclang], Reason::NoPackage);
+        assert!(text.contains("package manager") && !text.contains("With these commands"), "{text}");
     }
 
     #[test]

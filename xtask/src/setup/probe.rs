@@ -21,7 +21,7 @@ pub(crate) fn missing(need: Need) -> Vec<Missing> {
     let mut all = vec![
         (Tool::Compiler, compiler().map(drop)),
         (Tool::CMake, cmake().map(drop)),
-        (Tool::BuildTool, if build_tool() { Ok(()) } else { Err(None) }),
+        (Tool::Builder, if build_tool() { Ok(()) } else { Err(None) }),
         (Tool::Libclang, clang::look().map(drop)),
     ];
     if need.pip {
