@@ -76,6 +76,8 @@ fn functions(includes: &[PathBuf], bindings: &str) -> Result<String, String> {
             .flatten()
             .map(|entry| entry.path())
             .filter(|path| path.extension().is_some_and(|ext| ext == "h"))
+            // C++ conveniences: they call the C functions and declare none.
+            .filter(|path| !path.to_string_lossy().ends_with("-cpp.h"))
             .collect();
         headers.sort();
         for header in headers {

@@ -198,7 +198,8 @@ fn use_vocab(path: &Path) -> Result<String, Error> {
     let _ = (model.metadata(), model.description(), model.n_head(), model.n_ctx_train());
     for i in 0..vocab.n_tokens().clamp(0, 2000) {
         let token = Token(i);
-        let _ = (vocab.text(token), vocab.score(token), vocab.attr(token), vocab.is_eog(token), vocab.is_control(token));
+        let _ =
+            (vocab.text(token), vocab.score(token), vocab.attr(token), vocab.is_eog(token), vocab.is_control(token));
         let _ = (vocab.piece(token, true), vocab.piece(token, false));
     }
     let mut all = true;

@@ -3,9 +3,7 @@
 mod common;
 
 use common::{greedy, load, real_model_path, tiny_llama};
-use ggml_llama::{
-    ChatMessage, ContextParams, Error, Special, apply_chat_template, builtin_chat_templates,
-};
+use ggml_llama::{ChatMessage, ContextParams, Error, Special, apply_chat_template, builtin_chat_templates};
 use ggml_llama_testkit::{models::CHATML, spm};
 
 fn conversation() -> Vec<ChatMessage> {
@@ -40,7 +38,8 @@ fn chatml_by_name_and_by_the_models_template() {
 
 #[test]
 fn another_template_by_hand() {
-    let messages = [ChatMessage::new("user", "Hi"), ChatMessage::new("assistant", "Yes?"), ChatMessage::new("user", "Bye")];
+    let messages =
+        [ChatMessage::new("user", "Hi"), ChatMessage::new("assistant", "Yes?"), ChatMessage::new("user", "Bye")];
     let expected = "<|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>\
         <|start_header_id|>assistant<|end_header_id|>\n\nYes?<|eot_id|>\
         <|start_header_id|>user<|end_header_id|>\n\nBye<|eot_id|>\

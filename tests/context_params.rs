@@ -3,8 +3,8 @@
 mod common;
 
 use common::{
-    batch_of, greedy, load, parameter_of, real_model_path, relative_difference, small, tiny_bert, tiny_llama, tiny_mamba,
-    tiny_t5, tokens,
+    batch_of, greedy, load, parameter_of, real_model_path, relative_difference, small, tiny_bert, tiny_llama,
+    tiny_mamba, tiny_t5, tokens,
 };
 use ggml_llama::{
     Attention, CacheType, Context, ContextParams, DecodeError, Error, FlashAttention, Model, Pooling, RopeScaling,
@@ -34,7 +34,8 @@ fn no_n_ctx_takes_the_training_length() {
     let context = tiny_llama().new_context(&changed(|p| p.n_ctx = 0)).unwrap();
     assert_eq!((context.n_ctx(), context.n_ctx_seq()), (256, 256));
     let longer = LlamaOptions { n_ctx_train: 1024, ..LlamaOptions::default() }.build();
-    let context = load(testkit::cached("longer.gguf", &longer).unwrap()).new_context(&changed(|p| p.n_ctx = 0)).unwrap();
+    let context =
+        load(testkit::cached("longer.gguf", &longer).unwrap()).new_context(&changed(|p| p.n_ctx = 0)).unwrap();
     assert_eq!(context.n_ctx(), 1024);
 }
 
@@ -162,7 +163,8 @@ fn quantized_caches_need_flash_attention() {
     let model = tiny_llama();
     let off = small().with_flash_attention(FlashAttention::Disabled);
     let cache = |k, v| off.clone().with_cache_types(k, v);
-    for quantized in [CacheType::Q8_0, CacheType::Q4_0, CacheType::Q4_1, CacheType::Q5_0, CacheType::Q5_1, CacheType::Iq4Nl]
+    for quantized in
+        [CacheType::Q8_0, CacheType::Q4_0, CacheType::Q4_1, CacheType::Q5_0, CacheType::Q5_1, CacheType::Iq4Nl]
     {
         assert_eq!(parameter_of(model.new_context(&cache(CacheType::F16, quantized))), "type_v");
         assert_eq!(parameter_of(model.new_context(&cache(quantized, CacheType::F16))), "type_k");
@@ -179,7 +181,8 @@ fn quantized_caches_need_flash_attention() {
         (CacheType::Q4_0, 0.5),
         (CacheType::Iq4Nl, 0.5),
     ] {
-        let difference = relative_difference(&logits(&model, &on.clone().with_cache_types(quantized, quantized)), &exact);
+        let difference =
+            relative_difference(&logits(&model, &on.clone().with_cache_types(quantized, quantized)), &exact);
         assert!(difference > 0.0 && difference < tolerance, "{quantized:?}: {difference}");
     }
 }

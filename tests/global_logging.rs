@@ -95,7 +95,11 @@ fn a_sink_gets_whole_lines_with_targets() {
     let has = |start: &str, text: &str| lines.iter().any(|(_, _, m)| m.starts_with(start) && m.contains(text));
     // The loader lists the metadata, a whole line for each.
     assert!(has("llama_model_loader: - kv", "general.name"), "{lines:?}");
-    assert!(lines.iter().any(|(level, target, m)| *level == Level::Info && target == "ggml_llama::llama" && m.contains("tiny-llama")));
+    assert!(
+        lines.iter().any(|(level, target, m)| *level == Level::Info
+            && target == "ggml_llama::llama"
+            && m.contains("tiny-llama"))
+    );
 }
 
 #[test]

@@ -18,7 +18,8 @@ mod functions;
 
 /// Headers of backends that a build may lack.
 const BACKENDS: [&str; 13] = [
-    "blas", "cann", "cuda", "hexagon", "metal", "opencl", "rpc", "sycl", "virtgpu", "vulkan", "webgpu", "zdnn", "zendnn",
+    "blas", "cann", "cuda", "hexagon", "metal", "opencl", "rpc", "sycl", "virtgpu", "vulkan", "webgpu", "zdnn",
+    "zendnn",
 ];
 
 /// Declared by upstream, and defined nowhere.

@@ -272,7 +272,10 @@ fn greedy_takes_the_largest_logit_of_a_decode() {
         assert_eq!(chain.perf(), ggml_llama::SamplerPerf::default());
     }
     // The first of several largest.
-    assert_eq!(self::chain([Sampler::Greedy]).apply(&[0.0, 2.0, 1.0, 2.0, 2.0]).unwrap().selected().unwrap().token, Token(1));
+    assert_eq!(
+        self::chain([Sampler::Greedy]).apply(&[0.0, 2.0, 1.0, 2.0, 2.0]).unwrap().selected().unwrap().token,
+        Token(1)
+    );
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Which types may go to other threads, and which may be shared: a contract, checked when this compiles.
 
 use ggml_llama::{
-    Batch, BufferType, Candidate, ChatMessage, Context, ContextParams, DecodeError, Device, Error, Memory, Model, ModelParams,
-    Sampler, SamplerChain, Token, Utf8Decoder, Vocab, logging,
+    Batch, BufferType, Candidate, ChatMessage, Context, ContextParams, DecodeError, Device, Error, Memory, Model,
+    ModelParams, Sampler, SamplerChain, Token, Utf8Decoder, Vocab, logging,
 };
 
 fn send_and_sync<T: Send + Sync>() {}

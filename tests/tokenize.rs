@@ -4,7 +4,7 @@ mod common;
 
 use common::{ids, load, load_vocab_only, parameter_of, real_model_path, tiny_llama, tokens};
 use ggml_llama::{Error, Special, Token, Vocab};
-use ggml_llama_testkit::{self as testkit, BpeVocab, Gguf, SpmVocab, UgmVocab, WpmVocab, broken, bpe, spm, vocabs};
+use ggml_llama_testkit::{self as testkit, BpeVocab, Gguf, SpmVocab, UgmVocab, WpmVocab, bpe, broken, spm, vocabs};
 
 const TEXTS: [&str; 12] = [
     "Hello world",
@@ -69,7 +69,9 @@ fn wpm() {
 #[test]
 fn ugm() {
     let (vocab, expected) = (vocab("ugm"), UgmVocab::new());
-    for text in ["hello world", "translate english to german: the house is good", "xyz \u{e9}\u{1f999}\u{1f999} a", "a  b"] {
+    for text in
+        ["hello world", "translate english to german: the house is good", "xyz \u{e9}\u{1f999}\u{1f999} a", "a  b"]
+    {
         assert_eq!(with_special(&vocab, text), expected.tokenize(text), "{text:?}");
     }
 }

@@ -103,7 +103,10 @@ fn special_tokens_that_are_missing_are_none() {
     let ugm = vocab("ugm");
     assert_eq!((ugm.bos(), ugm.eos(), ugm.pad()), (None, Some(Token(ugm::EOS)), Some(Token(ugm::PAD))));
     let wpm = vocab("wpm");
-    assert_eq!((wpm.bos(), wpm.sep(), wpm.mask()), (Some(Token(wpm::CLS)), Some(Token(wpm::SEP)), Some(Token(wpm::MASK))));
+    assert_eq!(
+        (wpm.bos(), wpm.sep(), wpm.mask()),
+        (Some(Token(wpm::CLS)), Some(Token(wpm::SEP)), Some(Token(wpm::MASK)))
+    );
     let rwkv = vocab("rwkv");
     assert_eq!([rwkv.bos(), rwkv.eos(), rwkv.sep(), rwkv.pad(), rwkv.mask(), rwkv.eot()], [None; 6]);
     // Upstream takes [PAD] of a WordPiece vocabulary for one of these.

@@ -1,3 +1,4 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 //! Runs a test of the same binary again in a process of its own, so that a crash or a hang is an outcome to look at
 //! and not the end of the test.
 //!

@@ -1,5 +1,6 @@
 //! What several test binaries need: models, parameters that suit tests, greedy generation, the real model.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::path::{Path, PathBuf};

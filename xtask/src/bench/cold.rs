@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use serde_json::{Value, json};
 
 use super::programs::{llama_cpp_2_manifest, run};
@@ -83,8 +83,7 @@ fn build(manifest: &Path, extra: &[&str], target: &Path) -> Result<Cost> {
 
 fn remove(dir: &Path) -> Result<()> {
     match fs::remove_dir_all(dir) {
-        Err(error) if dir.exists() => bail!("cannot remove {}: {error}", dir.display()),
+        Err(error) if dir.exists() => bail!("cannot remove {}, which a cold build needs empty: {error}", dir.display()),
         _ => Ok(()),
     }
-    .context("the cold build needs an empty folder")
 }

@@ -45,7 +45,8 @@ impl Repetition {
         let raw: Value = serde_json::from_str(line).with_context(|| format!("not a line of JSON: {line}"))?;
         let number = |name: &str| raw.get(name).and_then(Value::as_f64).filter(|value| *value > 0.0);
         let speed = |tokens: &str, ms: &str| {
-            let (tokens, ms) = number(tokens).zip(number(ms)).ok_or_else(|| anyhow!("{tokens} or {ms} missing: {line}"))?;
+            let (tokens, ms) =
+                number(tokens).zip(number(ms)).ok_or_else(|| anyhow!("{tokens} or {ms} missing: {line}"))?;
             anyhow::Ok(tokens / ms * 1e3)
         };
         Ok(Repetition {

@@ -5,9 +5,31 @@ use std::process::Command;
 
 /// Instruction sets that matter to ggml's CPU backend, as the Linux kernel names them.
 const SETS: [&str; 25] = [
-    "sse4_2", "avx", "f16c", "fma", "bmi2", "avx2", "avx_vnni", "avx512f", "avx512bw", "avx512dq", "avx512vl",
-    "avx512vbmi", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_int8", "amx_bf16", "asimd", "asimdhp",
-    "asimddp", "i8mm", "bf16", "sve", "sve2",
+    "sse4_2",
+    "avx",
+    "f16c",
+    "fma",
+    "bmi2",
+    "avx2",
+    "avx_vnni",
+    "avx512f",
+    "avx512bw",
+    "avx512dq",
+    "avx512vl",
+    "avx512vbmi",
+    "avx512_vnni",
+    "avx512_bf16",
+    "avx512_fp16",
+    "amx_tile",
+    "amx_int8",
+    "amx_bf16",
+    "asimd",
+    "asimdhp",
+    "asimddp",
+    "i8mm",
+    "bf16",
+    "sve",
+    "sve2",
 ];
 
 /// The machine, as far as it tells.

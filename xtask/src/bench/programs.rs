@@ -9,8 +9,8 @@ use std::time::UNIX_EPOCH;
 use anyhow::{Context as _, Result, anyhow, bail};
 use serde_json::Value;
 
-use super::contestant::Program;
 use super::Folders;
+use super::contestant::Program;
 
 /// Where the release build of this crate put its native libraries.
 #[derive(Debug, Clone)]
@@ -135,7 +135,8 @@ pub(crate) fn node(folders: &Folders) -> Result<Option<Program>> {
     fs::create_dir_all(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
     let sources = folders.root.join("benches/node");
     for name in ["package.json", "package-lock.json", "bench.mjs"] {
-        fs::copy(sources.join(name), dir.join(name)).with_context(|| format!("cannot copy {name} to {}", dir.display()))?;
+        fs::copy(sources.join(name), dir.join(name))
+            .with_context(|| format!("cannot copy {name} to {}", dir.display()))?;
     }
     let lock = dir.join("package-lock.json");
     let stamp = fs::read_to_string(&lock).with_context(|| format!("cannot read {}", lock.display()))?;
@@ -183,7 +184,8 @@ pub(crate) fn model(folders: &Folders, cpp: &Program, base: &Path, kind: &str) -
 /// Size and time of change, as a name.
 fn version_of(path: &Path) -> String {
     let metadata = fs::metadata(path).ok();
-    let changed = metadata.as_ref().and_then(|m| m.modified().ok()).and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    let changed =
+        metadata.as_ref().and_then(|m| m.modified().ok()).and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     format!("{}-{}", metadata.map_or(0, |m| m.len()), changed.unwrap_or_default().as_millis())
 }
 

@@ -132,7 +132,10 @@ fn write_tables(out: &mut String, runs: &[ModelRun], machine: &Machine) -> std::
             writeln!(out, "{:<7} {} {:<15} {prompt:>29} {generation:>29}", run.model, lane.letter, lane.who)?;
         }
     }
-    writeln!(out, "\nratios: each the median of the ratios of the rounds (min .. max); best: best round over best round")?;
+    writeln!(
+        out,
+        "\nratios: each the median of the ratios of the rounds (min .. max); best: best round over best round"
+    )?;
     writeln!(out, "{:<7} {:<5} {:<10} {:>22} {:>7}  {}", "model", "ratio", "phase", "rounds", "best", "target")?;
     for run in runs {
         for comparison in comparisons(run, machine.has_amx()) {
@@ -142,7 +145,13 @@ fn write_tables(out: &mut String, runs: &[ModelRun], machine: &Machine) -> std::
             });
             let rounds = range(ratio.rounds, 3);
             let pair = format!("a/{}", other.letter);
-            writeln!(out, "{:<7} {pair:<5} {:<10} {rounds:>22} {:>7.3}  {verdict}", run.model, phase.name(), ratio.best)?;
+            writeln!(
+                out,
+                "{:<7} {pair:<5} {:<10} {rounds:>22} {:>7.3}  {verdict}",
+                run.model,
+                phase.name(),
+                ratio.best
+            )?;
         }
     }
     for run in runs {
@@ -163,7 +172,11 @@ fn write_remarks(out: &mut String, run: &ModelRun) -> std::fmt::Result {
     }
     let ids = |letter: char| run.lanes.iter().find(|lane| lane.letter == letter).and_then(Lane::ids);
     if let Some((a, b)) = ids('a').zip(ids('b')).filter(|(a, b)| a != b) {
-        writeln!(out, "{}: a and b generated different tokens ({a:08x}, {b:08x}): they did not do the same work", run.model)?;
+        writeln!(
+            out,
+            "{}: a and b generated different tokens ({a:08x}, {b:08x}): they did not do the same work",
+            run.model
+        )?;
     }
     Ok(())
 }
@@ -260,7 +273,11 @@ mod tests {
 
     #[test]
     fn tables_say_what_is_met_and_what_differs() {
-        let lanes = vec![lane('a', "ours", &[100.0, 110.0]), lane('b', "c++", &[100.0, 100.0]), lane('c', "x", &[200.0, 200.0])];
+        let lanes = vec![
+            lane('a', "ours", &[100.0, 110.0]),
+            lane('b', "c++", &[100.0, 100.0]),
+            lane('c', "x", &[200.0, 200.0]),
+        ];
         let runs = [ModelRun { model: "Q4_1".into(), lanes }];
         let text = tables(&runs, &machine(&["avx2"]));
         assert!(text.contains(">= 0.98 met") && text.contains(">= 1    not met"), "{text}");
