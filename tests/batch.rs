@@ -1,5 +1,7 @@
 //! `Batch`: what it refuses at once, and that a refusal changes nothing.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use ggml_llama::{Batch, DecodeError, Pos, SeqId, Token};
 
 fn reason(result: Result<(), DecodeError>) -> String {

@@ -2,6 +2,8 @@
 //!
 //! Each file has a process of its own, so that a crash is one failed case with a name.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use std::collections::VecDeque;

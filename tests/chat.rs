@@ -1,5 +1,7 @@
 //! Chat templates: rendering by upstream's list, and a real model's answer.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use common::{greedy, load, real_model_path, tiny_llama};

@@ -1,5 +1,7 @@
 //! Making contexts: what cannot work is a typed error that names the parameter, and what can works.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use common::{

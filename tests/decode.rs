@@ -1,5 +1,7 @@
 //! `Context::decode`: limits, results, and that a refusal leaves the context usable.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 #[path = "common/reference.rs"]
 mod reference;

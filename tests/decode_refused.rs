@@ -1,5 +1,7 @@
 //! Batches that `Context::decode` refuses: each a typed error that names what is wrong, with the memory as it was.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use common::{batch_of, small, tiny_llama, tokens};

@@ -1,5 +1,7 @@
 //! Handles may be dropped in any order, on any thread: two models with what was made from them, in every permutation.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use std::any::Any;

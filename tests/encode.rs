@@ -1,5 +1,7 @@
 //! `Context::encode`: what has an encoder, what has not, and what an encoder-decoder model wants in which order.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use common::{argmax, batch_of, relative_difference, small, tiny_bert, tiny_llama, tiny_t5, tokens};

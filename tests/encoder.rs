@@ -1,5 +1,7 @@
 //! Encoders (BERT): embeddings of tokens and of texts, scores, and their limits.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use common::{batch_of, load, relative_difference, small, tiny_bert, tiny_llama, tokens};

@@ -1,5 +1,7 @@
 //! Upstream's log. The sink belongs to the process, so these tests take turns.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};

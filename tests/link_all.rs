@@ -1,5 +1,7 @@
 //! Every function that the bindings declare can be linked: a missing archive or a wrong order of archives shows here.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::collections::BTreeSet;
 
 use ggml_llama::sys;

@@ -1,5 +1,7 @@
 //! `Memory`: what a context remembers of its sequences, and how it forgets.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use common::{batch_of, greedy, small, tiny_bert, tiny_llama, tiny_mamba, tokens};

@@ -1,5 +1,7 @@
 //! `Model`: what it tells about itself, and the parameters of loading.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use common::{load, parameter_of, real_model_path, small, tiny_bert, tiny_llama, tiny_mamba, tiny_t5};

@@ -1,5 +1,7 @@
 //! Loading: files that are none, odd paths, split files, progress.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use std::ops::ControlFlow;

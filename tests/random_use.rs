@@ -4,6 +4,8 @@
 //! It runs in a child process, so that a crash shows as a failure with the round that led to it. More rounds, or others:
 //! `GGML_LLAMA_TEST_ROUNDS=5000 GGML_LLAMA_TEST_SEED=1 cargo test --test random_use`.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};

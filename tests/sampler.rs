@@ -1,5 +1,7 @@
 //! Samplers on logits made by hand: what survives, what is chosen, and what is refused.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use common::{argmax, batch_of, load_vocab_only, parameter_of, small, tiny_bert, tiny_llama, tokens};

@@ -1,5 +1,7 @@
 //! Which types may go to other threads, and which may be shared: a contract, checked when this compiles.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use ggml_llama::{
     Batch, BufferType, Candidate, ChatMessage, Context, ContextParams, DecodeError, Device, Error, Memory, Model,
     ModelParams, Sampler, SamplerChain, Token, Utf8Decoder, Vocab, logging,

@@ -1,5 +1,7 @@
 //! T8: contexts of one model made, moved and used in several threads, with the model's handle gone first.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use std::sync::{Arc, Barrier};

@@ -1,5 +1,7 @@
 //! Text to tokens and back, for every tokenizer: what upstream makes of a text is what was worked out without it.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use common::{ids, load, load_vocab_only, parameter_of, real_model_path, tiny_llama, tokens};

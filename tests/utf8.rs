@@ -1,5 +1,7 @@
 //! T7, `Utf8Decoder`: however a text is cut into pieces, the same text comes out, as early as it is certain.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use ggml_llama::Utf8Decoder;
 use ggml_llama_testkit::rng::Rng;
 

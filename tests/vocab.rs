@@ -1,5 +1,7 @@
 //! `Vocab`: types, special tokens, and ids that are none.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod common;
 
 use common::{load_vocab_only, tiny_bert, tiny_llama, tiny_t5};

@@ -152,10 +152,10 @@ fn one_turn(running: &mut [Option<Contestant>], lanes: &mut [Lane], turn: usize)
             lane.idle_share = Some(lane.idle_share.unwrap_or(0.0).max(share));
         }
     }
-    if matches!(result, Some(Err(_))) {
-        if let Some(contestant) = running.get_mut(turn) {
-            *contestant = None;
-        }
+    if matches!(result, Some(Err(_)))
+        && let Some(contestant) = running.get_mut(turn)
+    {
+        *contestant = None;
     }
 }
 

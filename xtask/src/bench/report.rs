@@ -136,7 +136,7 @@ fn write_tables(out: &mut String, runs: &[ModelRun], machine: &Machine) -> std::
         out,
         "\nratios: each the median of the ratios of the rounds (min .. max); best: best round over best round"
     )?;
-    writeln!(out, "{:<7} {:<5} {:<10} {:>22} {:>7}  {}", "model", "ratio", "phase", "rounds", "best", "target")?;
+    writeln!(out, "{:<7} {:<5} {:<10} {:>22} {:>7}  target", "model", "ratio", "phase", "rounds", "best")?;
     for run in runs {
         for comparison in comparisons(run, machine.has_amx()) {
             let Comparison { other, phase, ratio, target } = &comparison;
