@@ -121,7 +121,7 @@ fn the_real_model_knows_the_capital_of_france() {
     let prompt = apply_chat_template(&template, &messages, true).unwrap();
     let vocab = model.vocab();
     let tokens = vocab.tokenize(&prompt, false, Special::Parse).unwrap();
-    let mut context = model.new_context(&ContextParams::default().with_threads(2)).unwrap();
+    let mut context = model.new_context(&ContextParams::default().with_threads(1)).unwrap();
     let answer = greedy(&mut context, &tokens, 40);
     assert!(vocab.is_eog(*answer.last().unwrap()).unwrap());
     assert_eq!(vocab.detokenize(&answer, false).unwrap(), "The capital of France is Paris.");

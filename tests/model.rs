@@ -172,6 +172,11 @@ fn overrides_are_checked() {
 fn devices_and_shares_are_checked() {
     assert_eq!(parameter_of(with(&ModelParams::default().with_devices(vec![cpu(); 15]))), "devices");
     assert!(with(&ModelParams::default().with_devices([])).is_ok());
+    // The CPU may stand in the list, except for tensor parallelism: upstream follows a null pointer then.
+    let on_cpu = with(&ModelParams::default().with_devices([cpu(), cpu()])).unwrap();
+    assert_eq!(common::greedy(&mut on_cpu.new_context(&small()).unwrap(), &common::tokens(&[1, 300]), 4).len(), 4);
+    let tensor = ModelParams::default().with_devices([cpu()]).with_split_mode(SplitMode::Tensor);
+    assert_eq!(parameter_of(with(&tensor)), "devices");
     for bad in [vec![f32::NAN], vec![1.0, f32::INFINITY], vec![-1.0], vec![1.0; 17]] {
         assert_eq!(parameter_of(with(&params(|p| p.tensor_split = bad))), "tensor_split");
     }

@@ -3,7 +3,7 @@
 use std::ffi::CString;
 
 use crate::error::{Error, Result};
-use crate::ggml::{BufferType, Device};
+use crate::ggml::{BufferType, Device, DeviceKind};
 use crate::sys;
 use crate::util::c_enum::c_enum;
 use crate::util::cstr::to_c;
@@ -208,6 +208,13 @@ impl CModelParams {
         let overrides = metadata_overrides(&params.metadata_overrides)?;
         let (patterns, buffer_types) = buffer_overrides(&params.tensor_buffer_overrides)?;
         let tensor_split = tensor_split(&params.tensor_split)?;
+        // Upstream follows a null pointer when a context is made.
+        let is_gpu = |device: &Device| matches!(device.kind(), DeviceKind::Gpu | DeviceKind::IntegratedGpu);
+        if let Some(other) = params.devices.iter().flatten().find(|device| !is_gpu(device))
+            && params.split_mode == SplitMode::Tensor
+        {
+            return Err(Error::parameter("devices", other.name(), "GPUs only for tensor parallelism"));
+        }
         if params.main_gpu < 0 {
             return Err(Error::parameter("main_gpu", params.main_gpu, "0 or more"));
         }

@@ -9,6 +9,8 @@ mod stats;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
@@ -20,9 +22,11 @@ use contestant::{Contestant, Program};
 use machine::Machine;
 use report::{Lane, ModelRun};
 
-/// What is compared, and how often.
+/// What is compared.
 const MODELS: [&str; 3] = ["Q4_1", "Q8_0", "Q4_K_M"];
 const THREADS: usize = 2;
+/// Before each turn: worker threads of the contestant before may spin for a moment until they sleep.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Arguments of `cargo xtask bench`.
 #[derive(Args)]
@@ -58,26 +62,27 @@ pub(crate) fn run(args: BenchArgs) -> Result<()> {
     let root = crate::root::dir();
     let folders = Folders { bench: root.join("target/bench"), root };
     let base = setup::prepare(&args.setup, false)?;
-    let result = if args.cold_build { cold::measure(&folders)? } else { speed(&folders, &base, &args)? };
-    if let Some(path) = &args.json {
-        let text = serde_json::to_string_pretty(&result)?;
-        fs::write(path, text + "\n").with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    Ok(())
+    if args.cold_build { write_json(&args, &cold::measure(&folders)?) } else { speed(&folders, &base, &args) }
 }
 
-fn speed(folders: &Folders, base: &Path, args: &BenchArgs) -> Result<Value> {
+/// Prints the tables. An error when a contestant failed; a target that is not met is none.
+fn speed(folders: &Folders, base: &Path, args: &BenchArgs) -> Result<()> {
     let (ours, native) = progress("building this crate's contestant", || programs::ours(folders))?;
     let cpp = progress("building the C++ contestant", || programs::cpp(folders, &native))?;
     let mut contestants = vec![ours, cpp.clone()];
+    // The others need things from outside: when those are not to be had, what can be compared still is.
+    let mut failures = Vec::new();
     if !args.skip_llama_cpp_2 {
-        contestants
-            .push(progress("building llama-cpp-2 (minutes, the first time)", || programs::llama_cpp_2(folders))?);
+        match progress("building llama-cpp-2 (minutes, the first time)", || programs::llama_cpp_2(folders)) {
+            Ok(program) => contestants.push(program),
+            Err(error) => failures.push(format!("llama-cpp-2 cannot be built: {error:#}")),
+        }
     }
     if !args.skip_node {
-        match progress("installing node-llama-cpp", || programs::node(folders))? {
-            Some(node) => contestants.push(node),
-            None => println!("node-llama-cpp is left out: there is no Node.js with npm here"),
+        match progress("installing node-llama-cpp", || programs::node(folders)) {
+            Ok(Some(program)) => contestants.push(program),
+            Ok(None) => println!("node-llama-cpp is left out: there is no Node.js with npm here"),
+            Err(error) => failures.push(format!("node-llama-cpp cannot be installed: {error:#}")),
         }
     }
     let machine = Machine::detect();
@@ -86,19 +91,27 @@ fn speed(folders: &Folders, base: &Path, args: &BenchArgs) -> Result<Value> {
     let mut runs = Vec::new();
     for kind in MODELS {
         let model = progress(&format!("preparing the {kind} model"), || programs::model(folders, &cpp, base, kind))?;
-        runs.push(progress(&format!("running {kind}"), || turns(folders, &contestants, kind, &model, args.runs))?);
+        runs.push(progress(&format!("running {kind}"), || Ok(turns(folders, &contestants, kind, &model, args.runs)))?);
     }
     println!("\n{}", report::tables(&runs, &machine));
-    if let Some(lane) = runs.iter().flat_map(|run| &run.lanes).find(|lane| lane.failure.is_some()) {
-        bail!("the contestant {} failed: {}", lane.who, lane.failure.as_deref().unwrap_or_default());
-    }
     let settings =
         json!({ "threads": THREADS, "prompt_tokens": 256, "gen_tokens": 64, "n_ctx": 512, "rounds": args.runs });
-    Ok(report::json(&runs, &machine, settings))
+    write_json(args, &report::json(&runs, &machine, settings))?;
+    let lanes = runs.iter().flat_map(|run| run.lanes.iter().map(|lane| (&run.model, lane)));
+    failures.extend(lanes.filter_map(|(model, lane)| {
+        lane.failure.as_ref().map(|failure| format!("the contestant {} failed with {model}: {failure}", lane.who))
+    }));
+    if failures.is_empty() { Ok(()) } else { bail!("{}", failures.join("\n")) }
+}
+
+fn write_json(args: &BenchArgs, result: &Value) -> Result<()> {
+    let Some(path) = &args.json else { return Ok(()) };
+    let text = serde_json::to_string_pretty(result)?;
+    fs::write(path, text + "\n").with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Starts all contestants on one model and lets them take turns.
-fn turns(folders: &Folders, programs: &[Program], kind: &str, model: &Path, rounds: u32) -> Result<ModelRun> {
+fn turns(folders: &Folders, programs: &[Program], kind: &str, model: &Path, rounds: u32) -> ModelRun {
     let mut running: Vec<Option<Contestant>> = Vec::new();
     let mut lanes = Vec::new();
     for program in programs {
@@ -122,7 +135,7 @@ fn turns(folders: &Folders, programs: &[Program], kind: &str, model: &Path, roun
             lane.failure.get_or_insert(format!("{error:#}"));
         }
     }
-    Ok(ModelRun { model: kind.to_owned(), lanes })
+    ModelRun { model: kind.to_owned(), lanes }
 }
 
 /// One repetition of one contestant, with a look at what the waiting ones use meanwhile.
@@ -130,8 +143,9 @@ fn one_turn(running: &mut [Option<Contestant>], lanes: &mut [Lane], turn: usize)
     let used = |running: &[Option<Contestant>]| -> Vec<Option<f64>> {
         running.iter().map(|contestant| contestant.as_ref().and_then(Contestant::cpu_seconds)).collect()
     };
+    thread::sleep(PAUSE);
     let before = used(running);
-    let started = std::time::Instant::now();
+    let started = Instant::now();
     let result = running.get_mut(turn).and_then(Option::as_mut).map(Contestant::repetition);
     let wall = started.elapsed().as_secs_f64();
     let after = used(running);
