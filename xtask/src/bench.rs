@@ -125,8 +125,10 @@ fn turns(folders: &Folders, programs: &[Program], kind: &str, model: &Path, roun
         lanes.push(Lane { letter, who, ready, rounds: Vec::new(), failure, idle_share: None });
         running.push(contestant);
     }
-    for _ in 0..rounds {
-        for turn in 0..running.len() {
+    // Another one begins each round: who follows whom must not matter.
+    for round in 0..rounds as usize {
+        for step in 0..running.len() {
+            let turn = (round + step) % running.len();
             one_turn(&mut running, &mut lanes, turn);
         }
     }
