@@ -11,6 +11,8 @@ use super::target::Target;
 /// Writes `build_info.rs` into `out_dir`.
 pub(crate) fn write(plan: &BuildPlan, source: &Source, target: &Target, out_dir: &Path) -> Result<(), String> {
     let checks = cpu::runtime_check_names(&plan.cpu);
+    // `{:?}` prints a slice as `["a"]`; inside a const of slices each must be a reference. Names hold no brackets.
+    let checks = format!("{checks:?}").replace(", [", ", &[");
     let text = format!(
         "pub const SOURCE_ORIGIN: &str = {:?};\n\
          pub const SOURCE_HASH: &str = {:?};\n\
@@ -18,7 +20,7 @@ pub(crate) fn write(plan: &BuildPlan, source: &Source, target: &Target, out_dir:
          pub const GGML_VERSION: &str = {:?};\n\
          pub const TARGET: &str = {:?};\n\
          pub const CPU_SETS: &[&str] = &{:?};\n\
-         pub const CPU_CHECKS: &[(&str, &[&str])] = &{:?};\n\
+         pub const CPU_CHECKS: &[(&str, &[&str])] = &{};\n\
          pub const CMAKE_OPTIONS: &[(&str, &str)] = &{:?};\n",
         source.origin,
         source.hash,
@@ -29,6 +31,5 @@ pub(crate) fn write(plan: &BuildPlan, source: &Source, target: &Target, out_dir:
         checks,
         plan.cmake,
     );
-    // `{:?}` of a Vec of slices prints `["a"]`; inside a const of slices each inner list must be a reference.
-    write_if_changed(&out_dir.join("build_info.rs"), &text.replace(", [", ", &["))
+    write_if_changed(&out_dir.join("build_info.rs"), &text)
 }

@@ -215,7 +215,13 @@ unsafe extern "C" fn on_log(level: sys::ggml_log_level, text: *const c_char, use
     };
     // A panic must not reach C: not one of a sink, nor one of thread-local storage that is being torn down.
     let _ = catch_unwind(AssertUnwindSafe(|| {
-        let wanted = level.is_none_or(|level| level >= Level::Warn || with_sink(|sink| sink.enabled(level)));
+        let wanted = level.is_none_or(|level| {
+            level >= Level::Warn
+                || with_sink(|sink| {
+                    let _inside = InSink(IN_SINK.replace(true));
+                    sink.enabled(level)
+                })
+        });
         if wanted {
             // SAFETY: not null, and upstream passes a NUL-terminated text.
             let text = unsafe { CStr::from_ptr(text) };
@@ -264,8 +270,8 @@ fn emit(line: &Pending) {
             });
         }
         with_sink(|sink| {
+            let _inside = InSink(IN_SINK.replace(true));
             if sink.enabled(line.level) {
-                let _inside = InSink(IN_SINK.replace(true));
                 sink.log(&Record { level: line.level, target: &target, message });
             }
         });

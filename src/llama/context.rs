@@ -130,7 +130,8 @@ impl Context {
     /// [`DecodeError::Upstream`] the context answers [`DecodeError::Poisoned`] only.
     #[doc(alias = "llama_decode")]
     pub fn decode(&mut self, batch: &Batch) -> Result<(), DecodeError> {
-        if !self.has_memory() {
+        // Encoders: without a memory, or with one that only a decoder would use.
+        if !self.has_memory() || !self.model.has_decoder() {
             return self.encode(batch);
         }
         self.check_usable()?;
@@ -143,7 +144,10 @@ impl Context {
             });
         }
         // llama_context::decode: GGML_ASSERT(n_tokens_all <= cparams.n_batch), and n_ubatch without causal attention
-        let limit = if self.is_causal() { (self.n_batch(), "n_batch") } else { (self.n_ubatch(), "n_ubatch") };
+        // Pooling sees one micro-batch: with more of them the embedding would silently be that of the last one.
+        let pools = !matches!(self.pooling(), Ok(Pooling::None | Pooling::Last));
+        let in_one_piece = !self.is_causal() || self.embeddings_enabled() && pools;
+        let limit = if in_one_piece { (self.n_ubatch(), "n_ubatch") } else { (self.n_batch(), "n_batch") };
         self.check_batch(batch, limit)?;
         let all_outputs = self.embeddings_enabled();
         self.check_outputs(batch, all_outputs)?;
@@ -414,6 +418,9 @@ impl Context {
     /// [`Error::Upstream`] when a backend fails; the context is poisoned then.
     #[doc(alias = "llama_synchronize")]
     pub fn synchronize(&mut self) -> Result<()> {
+        if let Some(reason) = self.raw.poison() {
+            return Err(Error::Poisoned { object: "context", reason: reason.to_owned() });
+        }
         let ctx = self.as_ptr();
         let _computing = compute_gate::computing();
         // SAFETY: the context is valid and ours alone.

@@ -40,7 +40,7 @@ impl Context {
         get: unsafe extern "C" fn(*mut sys::gl_status, sys::llama_memory_t, sys::llama_seq_id) -> sys::llama_pos,
     ) -> Option<i32> {
         let memory = self.memory_ptr()?;
-        if !self.seq_in_range(seq) {
+        if self.raw().poison().is_some() || !self.seq_in_range(seq) {
             return None;
         }
         // SAFETY: the memory belongs to this context, the sequence exists.

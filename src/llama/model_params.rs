@@ -319,6 +319,9 @@ fn copy_text(what: &'static str, text: &str, target: &mut [std::ffi::c_char; 128
     Ok(())
 }
 
+/// Longest pattern of a tensor buffer override.
+const MAX_PATTERN: usize = 1024;
+
 type BufferOverrides = (Vec<CString>, Vec<sys::llama_model_tensor_buft_override>);
 
 fn buffer_overrides(overrides: &[TensorBufferOverride]) -> Result<BufferOverrides> {
@@ -331,6 +334,15 @@ fn buffer_overrides(overrides: &[TensorBufferOverride]) -> Result<BufferOverride
     let mut patterns = Vec::with_capacity(overrides.len());
     let mut list = Vec::with_capacity(overrides.len() + 1);
     for entry in overrides {
+        // The C++ library's regular expressions recurse for each parenthesis.
+        if entry.pattern.len() > MAX_PATTERN {
+            let given = format!("{} bytes long", entry.pattern.len());
+            return Err(Error::parameter(
+                "the pattern of a tensor buffer override",
+                given,
+                format!("at most {MAX_PATTERN} bytes"),
+            ));
+        }
         let pattern = to_c("the pattern of a tensor buffer override", entry.pattern.as_str())?;
         list.push(sys::llama_model_tensor_buft_override {
             pattern: pattern.as_ptr(),

@@ -147,7 +147,9 @@ fn on_large_stack<R: Send>(run: usize, f: impl FnOnce() -> R + Send) -> Result<R
     }
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("tokenize".to_owned());
-        let thread = thread.stack_size((1 << 20) + run * BYTES_PER_CHARACTER).spawn_scoped(scope, f).map_err(|e| {
+        // On 32-bit systems the longest runs have no stack; the refusal of the system is an error below.
+        let stack = run.saturating_mul(BYTES_PER_CHARACTER).saturating_add(1 << 20).min(isize::MAX as usize);
+        let thread = thread.stack_size(stack).spawn_scoped(scope, f).map_err(|e| {
             Error::parameter("text", format!("{run} bytes without a change"), format!("memory for a stack: {e}"))
         })?;
         thread.join().map_err(|panic| std::panic::resume_unwind(panic))

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char};
 
 use once_cell::sync::OnceCell;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::logging;
 use crate::raw::cpu_check;
 use crate::raw::fault;
@@ -16,6 +16,10 @@ static STARTED: OnceCell<()> = OnceCell::new();
 ///
 /// The backend is never freed: models, contexts and devices may live until the process ends.
 pub(crate) fn start() -> Result<()> {
+    // A backend that announces itself while it starts reaches a log sink; waiting there for the start would never end.
+    if STARTED.get().is_none() && logging::in_sink() {
+        return Err(Error::parameter("log sink", "a call of this crate while it starts", "calls after the start"));
+    }
     STARTED
         .get_or_try_init(|| {
             cpu_check::check()?;
