@@ -418,9 +418,7 @@ impl Context {
     /// [`Error::Upstream`] when a backend fails; the context is poisoned then.
     #[doc(alias = "llama_synchronize")]
     pub fn synchronize(&mut self) -> Result<()> {
-        if let Some(reason) = self.raw.poison() {
-            return Err(Error::Poisoned { object: "context", reason: reason.to_owned() });
-        }
+        self.raw.check_usable()?;
         let ctx = self.as_ptr();
         let _computing = compute_gate::computing();
         // SAFETY: the context is valid and ours alone.

@@ -57,7 +57,7 @@ impl Memory<'_> {
     /// [`Error::Poisoned`], or [`Error::Upstream`] when a backend fails.
     #[doc(alias = "llama_memory_clear")]
     pub fn clear(&mut self, data: bool) -> Result<()> {
-        self.check_usable()?;
+        self.context.raw().check_usable()?;
         let Some(memory) = self.context.memory_ptr() else { return Ok(()) };
         // A device may still be writing what is about to be zeroed.
         self.context.synchronize()?;
@@ -80,7 +80,7 @@ impl Memory<'_> {
     #[doc(alias = "llama_memory_seq_rm")]
     #[must_use = "false means that nothing was removed"]
     pub fn seq_rm(&mut self, seq: SeqId, from: Option<Pos>, to: Option<Pos>) -> Result<bool> {
-        self.check_usable()?;
+        self.context.raw().check_usable()?;
         if !self.context.seq_in_range(seq) {
             let expected = format!("0 to {}", self.context.n_seq_max() - 1);
             return Err(Error::parameter("seq", seq, expected));
@@ -128,12 +128,5 @@ impl Memory<'_> {
             .filter_map(|seq| Some(self.seq_pos_max(SeqId(seq))?.0 - self.seq_pos_min(SeqId(seq))?.0 + 1))
             .map(|n| n as usize)
             .sum()
-    }
-
-    fn check_usable(&self) -> Result<()> {
-        match self.context.raw().poison() {
-            Some(reason) => Err(Error::Poisoned { object: "context", reason: reason.to_owned() }),
-            None => Ok(()),
-        }
     }
 }

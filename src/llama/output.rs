@@ -139,9 +139,7 @@ impl Context {
         width: i32,
         get: unsafe extern "C" fn(*mut sys::gl_status, *mut sys::llama_context, i32) -> *mut f32,
     ) -> Result<&[f32]> {
-        if let Some(reason) = self.raw().poison() {
-            return Err(Error::Poisoned { object: "context", reason: reason.to_owned() });
-        }
+        self.raw().check_usable()?;
         // SAFETY: the context is valid. Upstream waits for the computation and may reorder rows, which no other thread
         // can see: the context is not `Sync`.
         let row = fault::call(|status| unsafe { get(status, self.as_ptr(), i) })

@@ -3,6 +3,7 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use crate::error::{Error, Result};
 use crate::raw::fault::{self, Fault};
 use crate::raw::model::RawModel;
 use crate::sys;
@@ -41,6 +42,14 @@ impl RawContext {
     /// What made the context unusable, if something did.
     pub(crate) fn poison(&self) -> Option<&str> {
         self.poison.as_deref()
+    }
+
+    /// An error when the context must not be touched any more.
+    pub(crate) fn check_usable(&self) -> Result<()> {
+        match self.poison() {
+            Some(reason) => Err(Error::Poisoned { object: "context", reason: reason.to_owned() }),
+            None => Ok(()),
+        }
     }
 
     /// Notes that upstream was left in the middle of a call.
